@@ -1,0 +1,71 @@
+# LibTorch from a PyTorch wheel, as imported targets. PyTorch's own package file is not used: it
+# probes GPU architectures in a way CMake 3.25 does not know and links every CUDA library.
+#
+#   LibTorch::cpu    headers, libtorch_cpu, libc10
+#
+# -DLIBTORCH=DIR takes another PyTorch: DIR holds include/ and lib/ (in Python: torch.__path__[0]).
+# Without it, the one scripts/setup.sh put into the user's cache folder is taken.
+set(offstage_torch_version 2.11.0)
+if(DEFINED ENV{XDG_CACHE_HOME} AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
+  set(offstage_cache "$ENV{XDG_CACHE_HOME}/offstage")
+else()
+  set(offstage_cache "$ENV{HOME}/.cache/offstage")
+endif()
+file(GLOB offstage_venv_torch
+     "${offstage_cache}/venv-torch-${offstage_torch_version}/lib/python3*/site-packages/torch")
+
+set(LIBTORCH "" CACHE PATH "A PyTorch folder to use instead of the one scripts/setup.sh installs")
+if(LIBTORCH)
+  set(LibTorch_ROOT_DIR "${LIBTORCH}")
+elseif(offstage_venv_torch)
+  list(GET offstage_venv_torch 0 LibTorch_ROOT_DIR)
+else()
+  set(LibTorch_ROOT_DIR "")
+endif()
+
+# Looked up anew each time: a cached path would outlive a change of LIBTORCH.
+set(offstage_torch_args PATHS "${LibTorch_ROOT_DIR}" NO_DEFAULT_PATH NO_CACHE)
+find_path(LibTorch_INCLUDE_DIR ATen/ATen.h ${offstage_torch_args} PATH_SUFFIXES include)
+find_library(LibTorch_CPU_LIBRARY torch_cpu ${offstage_torch_args} PATH_SUFFIXES lib)
+find_library(LibTorch_C10_LIBRARY c10 ${offstage_torch_args} PATH_SUFFIXES lib)
+
+# libtorch_cpu of a CUDA wheel needs libcudart and libcupti, even where there is no GPU: from the
+# CUDA toolkit, or from NVIDIA's wheels beside torch (which torch's own rpath knows as well).
+set(offstage_cuda_library_dirs
+    "${LibTorch_ROOT_DIR}/../nvidia/cu13/lib"
+    /usr/local/cuda/lib64
+    /usr/local/cuda/extras/CUPTI/lib64)
+set(LibTorch_RUNTIME_DIRS "${LibTorch_ROOT_DIR}/lib")
+foreach(directory IN LISTS offstage_cuda_library_dirs)
+  if(IS_DIRECTORY "${directory}")
+    file(REAL_PATH "${directory}" directory)
+    list(APPEND LibTorch_RUNTIME_DIRS "${directory}")
+  endif()
+endforeach()
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(
+  LibTorch
+  REQUIRED_VARS LibTorch_INCLUDE_DIR LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY
+  REASON_FAILURE_MESSAGE
+    "Run scripts/setup.sh, name a PyTorch with -DLIBTORCH=DIR, or leave training out with -DOFFSTAGE_EXEC=OFF.")
+
+if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
+  add_library(LibTorch::c10 SHARED IMPORTED)
+  set_target_properties(
+    LibTorch::c10
+    PROPERTIES IMPORTED_LOCATION "${LibTorch_C10_LIBRARY}"
+               INTERFACE_INCLUDE_DIRECTORIES
+               "${LibTorch_INCLUDE_DIR};${LibTorch_INCLUDE_DIR}/torch/csrc/api/include")
+  add_library(LibTorch::cpu SHARED IMPORTED)
+  set_target_properties(LibTorch::cpu PROPERTIES IMPORTED_LOCATION "${LibTorch_CPU_LIBRARY}")
+  target_link_libraries(LibTorch::cpu INTERFACE LibTorch::c10 Threads::Threads)
+  # The build tree finds the libraries through its rpath; -rpath-link lets the linker check symbols
+  # of libraries that libtorch_cpu needs and we do not name.
+  # DT_RPATH, not DT_RUNPATH: only that also serves the libraries libtorch_cpu itself needs.
+  foreach(directory IN LISTS LibTorch_RUNTIME_DIRS)
+    target_link_options(LibTorch::cpu INTERFACE "LINKER:-rpath-link,${directory}"
+                        "LINKER:-rpath,${directory}")
+  endforeach()
+  target_link_options(LibTorch::cpu INTERFACE "LINKER:--disable-new-dtags")
+endif()
