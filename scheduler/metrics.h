@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scheduler/cost_model.h"
+#include "scheduler/plan.h"
+#include "scheduler/task_graph.h"
+#include "scheduler/trace.h"
+
+// What a trace says: step time, bound, efficiency, and how busy every engine, link and pool was.
+namespace offstage::scheduler {
+
+// The time of a step that no schedule can beat: the busiest resource's work, or the critical path.
+struct Bound {
+  platform::Seconds seconds;
+  std::string by;  // "gpu0.compute", "link pcie-a.up", "critical path"
+};
+Bound step_bound(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs);
+
+struct EngineUse {
+  std::string engine;
+  platform::Seconds busy;  // per step
+  double utilisation = 0.0;
+};
+struct LinkUse {
+  std::string link;
+  double bytes = 0.0;  // per step; core-nanoseconds on a link of cores
+  double utilisation = 0.0;
+};
+struct PoolUse {
+  std::string pool;
+  platform::Bytes peak, capacity;
+};
+
+struct Metrics {
+  platform::Seconds step;
+  double tokens_per_s = 0.0;
+  double mfu = 0.0;  // model FLOPs (no recomputation) per second over the GPUs' peak
+  Bound bound;
+  double efficiency = 0.0;  // bound / step
+  std::vector<EngineUse> engines;
+  std::vector<LinkUse> links;
+  std::vector<PoolUse> memory;
+};
+Metrics measure(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs,
+                const Trace& trace);
+
+}  // namespace offstage::scheduler

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "platform/machine.h"
+#include "platform/units.h"
+#include "scheduler/ledger.h"
+#include "scheduler/strategy.h"
+#include "workloads/layer_table.h"
+#include "workloads/workload.h"
+
+// A plan: how a workload is cut, what every byte of every pool is for, and the knobs that fix the
+// order of work. Computed once; the task graph both backends run is derived from it alone
+// (step_graph.h). plan_file.h writes it as JSON and reads it back.
+namespace offstage::scheduler {
+
+// Consecutive layers that cross PCIe together. Its weights are one flat buffer: the borrowed matrix
+// (if any) first, then the tensors of its layers in layer-table order, then padding to a multiple
+// of gpus x kShardAlignment elements. GPU g moves and owns the g-th equal part, its shard.
+struct SubModel {
+  std::size_t first_layer = 0;      // in the layer table; layer 0 is the embedding
+  std::size_t end_layer = 0;        // one past the last
+  std::int64_t parameters = 0;      // stored and updated here
+  std::int64_t borrowed = 0;        // of sub-model 0's word embedding, used by a tied head: moved
+                                    // with this sub-model, updated with sub-model 0
+  std::int64_t shard_elements = 0;  // of one GPU, padding included
+
+  std::int64_t moved() const { return parameters + borrowed; }
+};
+
+// Elements: a shard starts on a 64-byte line in every element type from 16 bits up.
+constexpr std::int64_t kShardAlignment = 32;
+
+struct Plan {
+  platform::Machine machine;
+  workloads::Workload workload;
+  workloads::LayerTable table;  // at strategy.micro_batch
+  Strategy strategy;
+  std::vector<SubModel> submodels;  // first: the embedding; last: final norm, head and loss
+  Ledger memory;
+  std::vector<std::string> reasons;  // a sentence for each decision
+
+  std::int64_t gpus() const { return static_cast<std::int64_t>(machine.gpus.size()); }
+  // Micro-batches each GPU runs in one step.
+  std::int64_t micro_batches() const {
+    return workload.global_batch / (gpus() * strategy.micro_batch);
+  }
+  // Bytes of one boundary activation: [micro_batch, sequence, hidden].
+  platform::Bytes boundary_bytes() const;
+  std::int64_t parameters() const;
+};
+
+// Bytes of an element as it is: fetched to a GPU; accumulated in a GPU's gradient slot; sent to the
+// CPU. bf16: 2, 4, 2; f32: 4, 4, 4.
+struct ElementBytes {
+  std::int64_t weight = 0, gradient = 0, sent_gradient = 0, activation = 0;
+};
+ElementBytes element_bytes(platform::Precision precision);
+
+// The part of sub-model k's flat buffer that GPU g's update changes: [begin, end) in elements of
+// the buffer, empty when the shard holds only borrowed or padding elements.
+struct Range {
+  std::int64_t begin = 0, end = 0;
+  bool empty() const { return begin >= end; }
+  std::int64_t size() const { return empty() ? 0 : end - begin; }
+};
+Range owned_range(const SubModel& submodel, std::int64_t gpu);
+
+// The plan for one full strategy, whether it fits or not (ask memory.fits()).
+// Errors: Error(bad_input) when the global batch is not gpus x micro_batch x a whole number, or the
+// model can't be planned.
+Plan make_plan(const platform::Machine& machine, const workloads::Workload& workload,
+               const Strategy& strategy);
+
+}  // namespace offstage::scheduler

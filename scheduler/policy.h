@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "platform/units.h"
+#include "scheduler/backend.h"
+#include "scheduler/strategy.h"
+#include "scheduler/task_graph.h"
+
+// Decides what is submitted when: a pure step (event, now) -> actions. No threads, clocks,
+// randomness or files: fed the same completions it makes the same decisions, simulated or real.
+namespace offstage::scheduler {
+
+struct PolicyInput {
+  const TaskGraph& graph;                            // must outlive the policy
+  const std::vector<platform::Seconds>& lone_times;  // by TaskId; must outlive the policy
+  int submit_ahead = 4;                              // most tasks in flight per engine
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  // The first tasks to submit, appended to `submit` in order.
+  virtual void start(std::vector<TaskId>& submit) = 0;
+  // The tasks to submit after a completion, appended in order. Each task is submitted once in a
+  // run, after its predecessors.
+  virtual void step(const Completion& completion, platform::Seconds now,
+                    std::vector<TaskId>& submit) = 0;
+};
+
+std::unique_ptr<Policy> make_policy(PolicyKind kind, const PolicyInput& input);
+
+// The longest lone time from a task's start to the end of the graph, by TaskId.
+// Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, section 4.1 (upward rank).
+std::vector<platform::Seconds> upward_ranks(const TaskGraph& graph,
+                                            const std::vector<platform::Seconds>& lone_times);
+
+}  // namespace offstage::scheduler
