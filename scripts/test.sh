@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Everything that must hold before a change goes in: format, lint, all tests optimised, and the
+# tests that need no LibTorch once more under the sanitizers. The last line is ctest's own summary.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '\n== %s\n' "$*"; }
+
+say "set-up"
+scripts/setup.sh
+
+say "format"
+git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format --dry-run --Werror
+
+say "build and test with sanitizers, without LibTorch (build/sanitize)"
+cmake --preset dev -B build/sanitize -DOFFSTAGE_EXEC=OFF > /dev/null
+cmake --build build/sanitize --parallel "$(nproc)"
+ctest --test-dir build/sanitize --output-on-failure --no-tests=error --parallel "$(nproc)" --no-label-summary
+
+say "build (build/release)"
+scripts/build.sh release
+
+say "lint"
+scripts/lint.sh build/release
+
+say "test"
+ctest --test-dir build/release --output-on-failure --no-tests=error --no-label-summary
