@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "workloads/layer_table.h"
+
+// The layers of a model and their arithmetic: GPT-2-style and Llama-style, f32, on the CPU. Forward
+// and backward are written out with the kernels that LibTorch's autograd would call, in its order,
+// so that a model cut into sub-models trains bit for bit like one that is not (Note [Same bits]).
+//
+// Everything crosses this header as flat f32 arrays. Activations: [tokens, hidden], token major,
+// tokens = micro_batch x sequence_length. A layer's weights, and its gradients: its
+// ParameterTensors one behind the other, in the table's order, without gaps. Temporaries are
+// tensors charged to the calling thread's arena (arena.h); `workloads/working_set.h` lists them.
+namespace offstage::exec {
+
+// Note [Same bits]
+// The reference is tests/exec/reference_model.h: the model built from torch's own functions
+// (linear, layer_norm, scaled_dot_product_attention ...), f32, the same number of threads,
+// micro-batch after micro-batch, the loss a micro-batch's sum divided by all tokens of the global
+// batch. A weight's gradient of a micro-batch is a temporary of its own that is then added: kernels
+// that add into their output round differently. With tied embeddings the head's part and the
+// embedding's are summed over micro-batches in buffers of their own; whoever owns them adds the
+// head's to the embedding's.
+
+// One micro-batch's tokens. inputs: read by the embedding; targets: by the head. [tokens] each.
+struct Tokens {
+  const std::int64_t* inputs = nullptr;
+  const std::int64_t* targets = nullptr;
+};
+
+struct Weights {
+  const float* own = nullptr;  // the layer's, or layer after layer for a sub-model
+  // The embedding's matrix [vocab, hidden], for a tied head that is not in one sub-model with it.
+  const float* tied = nullptr;
+};
+
+// Where backward leaves gradients of weights.
+struct Gradients {
+  float* own = nullptr;     // laid out like Weights::own
+  float* tied = nullptr;    // [vocab, hidden]: a tied head's part, never the embedding's
+  bool accumulate = false;  // add to what is there; false for the first micro-batch: overwrite
+};
+
+// What a layer holds from its forward to its backward.
+class Kept {
+ public:
+  virtual ~Kept() = default;
+};
+
+// One layer between embedding and head. Stateless: any number of threads may use one object.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  // output = layer(input), keeping nothing. output and input don't overlap.
+  virtual void forward(const float* weights, const float* input, float* output) const = 0;
+  // The same, keeping what backward needs (input stays the caller's to keep). output may be null
+  // when nobody reads it; what only it needs is then not computed.
+  virtual std::unique_ptr<Kept> forward_keep(const float* weights, const float* input,
+                                             float* output) const = 0;
+  // From the gradient of the output to that of the input; uses up `kept`. The two may be the same
+  // array.
+  virtual void backward(const float* weights, const float* input, std::unique_ptr<Kept> kept,
+                        const float* output_gradient, float* input_gradient,
+                        const Gradients& gradients) const = 0;
+};
+
+// Consecutive layers of a model that are on the device at one time (a scheduler::SubModel), as the
+// compute tasks see them.
+//
+//   const SubModelCompute part(table, 3, 5);
+//   part.forward({weights}, tokens, input, output);
+//   part.backward({weights}, tokens, pass);           // recomputes forward, then goes back
+class SubModelCompute {
+ public:
+  // Layers first ... last - 1 of the table (layer 0 is the embedding, the last one the head).
+  // Errors: Error(bad_input) for an architecture this executor can't compute, naming it.
+  SubModelCompute(const workloads::LayerTable& table, std::size_t first, std::size_t last);
+  ~SubModelCompute();
+
+  bool has_embedding() const { return has_embedding_; }
+  bool has_head() const { return has_head_; }
+  // A head that reads the embedding's matrix: Gradients::tied is needed, and Weights::tied unless
+  // the embedding is in here too.
+  bool has_tied_head() const;
+  // Of Weights::own and Gradients::own, in floats.
+  std::int64_t parameter_count() const { return parameter_count_; }
+
+  // input: null with the embedding; output: null with the head. Returns the sum of the tokens'
+  // losses (natural logarithm) with the head, 0 without.
+  double forward(const Weights& weights, const Tokens& tokens, const float* input,
+                 float* output) const;
+
+  struct Pass {
+    const float* input = nullptr;            // null with the embedding
+    const float* output_gradient = nullptr;  // null with the head
+    float* input_gradient = nullptr;         // null with the embedding; may equal output_gradient
+    std::int64_t loss_tokens = 1;  // tokens of the global batch: the loss is divided by it
+    Gradients gradients;
+  };
+  // Recomputes forward from the boundary input, keeping, and runs backward. Returns as forward
+  // does.
+  double backward(const Weights& weights, const Tokens& tokens, const Pass& pass) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+  bool has_embedding_ = false;
+  bool has_head_ = false;
+  std::int64_t parameter_count_ = 0;
+};
+
+// Threads LibTorch may use in the calling thread's operations. Working sets are exact for 1.
+void set_compute_threads(int threads);
+
+}  // namespace offstage::exec

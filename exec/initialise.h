@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "workloads/layer_table.h"
+
+// Initial weights from a seed. Each value depends on seed, layer, tensor and index alone (a
+// counter-based generator), so that it does not matter who fills which shard, or in what order.
+namespace offstage::exec {
+
+// Fills out with elements first ... first + out.size() - 1 of the layer's flat weights. Matrices
+// are normal with the model's initializer_range, projections into the residual stream smaller by
+// sqrt(2 x layers); norms are 1, biases 0.
+// Source: GPT-2, Radford et al. 2019, section 2.3; the generator is Philox4x32-10, Salmon et al.
+// 2011.
+void initialise_layer(const workloads::LayerTable& table, std::size_t layer, std::uint64_t seed,
+                      std::int64_t first, std::span<float> out);
+
+}  // namespace offstage::exec
