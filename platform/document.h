@@ -20,6 +20,8 @@
 //   const std::int64_t s = root.at("sequence_length").integer(1, 1 << 20);
 namespace offstage::platform {
 
+struct NodeData;
+
 class Node {
  public:
   enum class Kind { null, scalar, sequence, map };
@@ -34,12 +36,12 @@ class Node {
   Where where() const;
 
   // A map's entries. at: an Error that names the missing key; find: empty when absent or null.
-  // Both refuse a node that is not a map.
+  // All three refuse a node that is not a map. keys: in the file's order.
   Node at(const std::string& key) const;
   std::optional<Node> find(const std::string& key) const;
   std::vector<std::string> keys() const;
-  // Errors: Error(bad_input) at the first key outside `allowed`, naming it, the allowed keys and the
-  // nearest match; also for a key written twice.
+  // Errors: Error(bad_input) at the first key outside `allowed`, naming it, the allowed keys and
+  // the nearest match.
   void allow_keys(const std::vector<std::string>& allowed) const;
 
   // A sequence's entries, in order. Errors: bad_input when this is no sequence.
@@ -61,17 +63,17 @@ class Node {
 
  private:
   friend class Document;
-  struct Impl;
-  explicit Node(std::shared_ptr<const Impl> impl, std::string path);
-  std::shared_ptr<const Impl> impl_;  // shared with the Document: nodes may outlive it
+  explicit Node(std::shared_ptr<const NodeData> data, std::string path);
+  std::shared_ptr<const NodeData> data_;  // shared with the Document: nodes may outlive it
   std::string path_;
 };
 
 class Document {
  public:
   // Errors: Error(bad_input) with file, line and column when the file is missing, unreadable, a
-  // folder, not well-formed, empty, nested deeper than 64, or larger than 64 MiB. A name ending in
-  // .json is held to JSON.
+  // folder, not well-formed, empty, nested deeper than 64, larger than 64 MiB or 2 million values,
+  // or writes a key twice. A name ending in .json is held to JSON. YAML's anchors, aliases and tags
+  // are refused.
   static Document load(const std::string& file);
   // The same for text already in memory; `name` stands for the file in messages.
   static Document parse(const std::string& name, const std::string& text, bool json);
