@@ -48,13 +48,13 @@ struct AttentionPoint {
 
 struct GpuModel {
   std::string name;
-  Sourced<Bytes> memory;               // what the driver reports as total
-  Sourced<Bytes> context_bytes;        // taken by context and kernels
-  Sourced<Bytes> collective_bytes;     // taken by the collective library's buffers
-  Sourced<FlopsPerSecond> peak_bf16;
+  Sourced<Bytes> memory;              // what the driver reports as total
+  Sourced<Bytes> context_bytes;       // taken by context and kernels
+  Sourced<Bytes> collective_bytes;    // taken by the collective library's buffers
+  Sourced<FlopsPerSecond> peak_bf16;  // 0: not offered (virtual GPUs compute in f32)
   Sourced<FlopsPerSecond> peak_f32;
   Sourced<BytesPerSecond> memory_bandwidth;  // of a streaming kernel, reads plus writes
-  Sourced<Seconds> launch_interval;    // between two kernels of one stream, at the least
+  Sourced<Seconds> launch_interval;          // between two kernels of one stream, at the least
   // true: launches hide behind running kernels (a GPU stream), an operation takes
   // max(work, interval). false: they add up (operations called on a CPU core).
   bool launches_overlap = true;
@@ -77,10 +77,19 @@ struct Pool {
   std::vector<Reserve> reserves;  // context, collective library, operating system
 };
 
-enum class LinkKind { pcie, pcie_uplink, pcie_duplex, dram, socket_link, nvswitch_port, cores, nvme };
+enum class LinkKind {
+  pcie,
+  pcie_uplink,
+  pcie_duplex,
+  dram,
+  socket_link,
+  nvswitch_port,
+  cores,
+  nvme
+};
 
-// Shared by the flows that cross it, max-min fairly. A link of kind `cores` carries core-nanoseconds:
-// its capacity is 1e9 a second for each core.
+// Shared by the flows that cross it, max-min fairly. A link of kind `cores` carries
+// core-nanoseconds: its capacity is 1e9 a second for each core.
 struct Link {
   std::string name;
   LinkKind kind = LinkKind::pcie;
@@ -94,10 +103,20 @@ struct Route {
   Seconds latency;
 };
 
+// Where GPUs and drives share one uplink to the CPU.
+struct Switch {
+  std::string name;
+  std::size_t socket = 0;             // at the end of the chain of parents
+  std::optional<std::size_t> parent;  // another switch; absent: the socket
+  LinkId down = 0, up = 0;            // its uplink, away from and towards the CPU
+  std::optional<LinkId> duplex;       // loaded by both directions
+};
+
 struct Gpu {
   std::string name;  // "gpu0"
   std::size_t model = 0;
   std::size_t socket = 0;
+  std::optional<std::size_t> pcie_switch;
   std::optional<int> numa_node;
   PoolId pool = 0;
   std::vector<RouteId> h2d;  // from the memory of socket s, by s
@@ -116,8 +135,20 @@ struct Socket {
   RouteId optimizer = 0;  // the update of a shard held here: bytes of DRAM traffic, or, when
                           // optimizer_on_cores, core-nanoseconds
   bool optimizer_on_cores = false;
+  // Cores that work on one update together, only when optimizer_on_cores.
+  int optimizer_threads = 1;
   // Of one parameter's AdamW update at the lone rate, only when optimizer_on_cores.
   Sourced<Seconds> optimizer_core_time_per_parameter;
+};
+
+// An NVMe drive.
+struct Drive {
+  std::string name;  // "nvme0"
+  std::size_t socket = 0;
+  std::optional<std::size_t> pcie_switch;
+  PoolId pool = 0;
+  std::vector<RouteId> read;   // into the memory of socket s, by s
+  std::vector<RouteId> write;  // from it
 };
 
 enum class CollectiveKind { all_gather, reduce_scatter, all_reduce };
@@ -132,7 +163,7 @@ struct CollectiveCurve {
 struct Machine {
   std::string name;
   std::string description;
-  std::string file;            // where it was read; empty when found on this host
+  std::string file;             // where it was read; empty when found on this host
   std::string default_profile;  // name in calibration/profiles or a path
   std::vector<GpuModel> gpu_models;
   std::vector<Pool> pools;
@@ -140,10 +171,14 @@ struct Machine {
   std::vector<Route> routes;
   std::vector<Gpu> gpus;
   std::vector<Socket> sockets;
+  std::vector<Switch> switches;
+  std::vector<Drive> drives;
+  // Of every copy between CPU and GPU, and of every drive: what Route::latency was taken from.
+  Sourced<Seconds> copy_latency;
   std::vector<CollectiveCurve> collectives;
   // What a collective loads while it lasts: all NVSwitch ports, or the cores, or PCIe routes. Its
-  // flow's amount is (curve time x the narrowest capacity), so that alone it takes the curve's time.
-  // Absent on a machine with one GPU.
+  // flow's amount is (curve time x the narrowest capacity), so that alone it takes the curve's
+  // time. Absent on a machine with one GPU.
   std::optional<RouteId> collective_route;
   // Rate at which one core moves bytes between two places of memory; present where copies and
   // collectives are done by cores (h2d, d2h and collective routes then carry core-nanoseconds).
@@ -151,7 +186,10 @@ struct Machine {
   std::optional<Sourced<BytesPerSecond>> copy_throttle;  // executor's copy engines are held to this
 };
 
-// The time of one collective over `bytes` alone on the machine.
+// Whether this is a computer whose cores play the GPUs (CPU backend) rather than one with GPUs.
+inline bool has_virtual_gpus(const Machine& machine) { return machine.core_copy_rate.has_value(); }
+
+// The time of one collective over `bytes` alone on the machine; 0 bytes take no time.
 // Errors: OFFSTAGE_CHECK when the machine has no curve of that kind.
 Seconds collective_time(const Machine& machine, CollectiveKind kind, Bytes bytes);
 

@@ -1,0 +1,40 @@
+#include "platform/machine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "platform/error.h"
+
+namespace offstage::platform {
+namespace {
+
+// Straight in log-log between two points: a collective's time is flat for small sizes and in
+// proportion for large ones, and both are straight lines there.
+double between(const std::pair<Bytes, Seconds>& low, const std::pair<Bytes, Seconds>& high,
+               double bytes) {
+  const double low_bytes = static_cast<double>(low.first.value);
+  const double high_bytes = static_cast<double>(high.first.value);
+  const double part = std::log(bytes / low_bytes) / std::log(high_bytes / low_bytes);
+  return low.second.value * std::pow(high.second.value / low.second.value, part);
+}
+
+}  // namespace
+
+Seconds collective_time(const Machine& machine, CollectiveKind kind, Bytes bytes) {
+  const auto curve = std::find_if(machine.collectives.begin(), machine.collectives.end(),
+                                  [&](const CollectiveCurve& known) { return known.kind == kind; });
+  OFFSTAGE_CHECK(curve != machine.collectives.end() && !curve->points.value.empty(),
+                 "the machine has no curve for this collective: " + machine.name);
+  if (bytes.value <= 0) return {0.0};
+  const auto& points = curve->points.value;
+  const auto above = std::find_if(points.begin(), points.end(),
+                                  [&](const auto& point) { return point.first >= bytes; });
+  if (above == points.begin()) return above->second;
+  if (above == points.end()) {
+    const auto& last = points.back();
+    return last.second * (static_cast<double>(bytes.value) / static_cast<double>(last.first.value));
+  }
+  return {between(*(above - 1), *above, static_cast<double>(bytes.value))};
+}
+
+}  // namespace offstage::platform
