@@ -66,6 +66,9 @@ struct Range {
   bool empty() const { return begin >= end; }
   std::int64_t size() const { return empty() ? 0 : end - begin; }
 };
+// What GPU g fetches and sends of a sub-model: its shard without the padding.
+Range shard_range(const SubModel& submodel, std::int64_t gpu);
+// The part of it that GPU g's update changes: empty when the shard holds only borrowed elements.
 Range owned_range(const SubModel& submodel, std::int64_t gpu);
 
 // The plan for one full strategy, whether it fits or not (ask memory.fits()).

@@ -51,5 +51,7 @@ StrategyRequest read_strategy(const platform::Node& node);
 
 std::string to_string(ActivationPlace place);
 std::string to_string(PolicyKind policy);
+// Errors: Error(bad_usage) that lists the policies.
+PolicyKind policy_from_string(const std::string& name);
 
 }  // namespace offstage::scheduler
