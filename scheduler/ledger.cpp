@@ -40,10 +40,10 @@ std::optional<std::size_t> Ledger::worst() const {
 std::string Ledger::shortfall_message() const {
   const auto& pool = pools[worst().value()];
   std::string text = fmt::format("{} is short by {}: {} needed, {} there\n", pool.name,
-                                 platform::format(pool.total() - pool.capacity),
-                                 platform::format(pool.total()), platform::format(pool.capacity));
+                                 platform::to_text(pool.total() - pool.capacity),
+                                 platform::to_text(pool.total()), platform::to_text(pool.capacity));
   for (const auto& line : pool.lines) {
-    text += fmt::format("  {:<24} {:>12}  {}", line.what, platform::format(line.bytes), line.how);
+    text += fmt::format("  {:<24} {:>12}  {}", line.what, platform::to_text(line.bytes), line.how);
     if (!line.knob.empty()) text += fmt::format("  (knob: {})", line.knob);
     text += '\n';
   }

@@ -11,7 +11,7 @@ namespace offstage::scheduler {
 namespace {
 
 using platform::Bytes;
-using platform::format;
+using platform::to_text;
 
 // Token ids are 64-bit: inputs and targets.
 constexpr std::int64_t kTokenBytes = 2 * 8;
@@ -28,7 +28,7 @@ std::int64_t largest_shard(const Plan& plan, bool with_head) {
 LedgerLine slots_line(const Plan& plan, SlotKind kind, std::uint32_t count, const std::string& what,
                       const std::string& knob) {
   const Bytes each = slot_bytes(plan, kind, 0);
-  return {what, each * count, fmt::format("{} x {}", count, format(each)), knob};
+  return {what, each * count, fmt::format("{} x {}", count, to_text(each)), knob};
 }
 
 void add_gpu_lines(const Plan& plan, PoolLedger& pool) {
