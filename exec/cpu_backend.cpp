@@ -1,0 +1,152 @@
+#include "exec/cpu_backend.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "platform/error.h"
+
+namespace offstage::exec {
+
+using platform::Seconds;
+using scheduler::Completion;
+using scheduler::TaskId;
+using scheduler::TaskKind;
+
+namespace {
+
+bool is_copy(TaskKind kind) { return kind == TaskKind::fetch || kind == TaskKind::offload; }
+
+}  // namespace
+
+CpuBackend::CpuBackend(const scheduler::TaskGraph& graph, TaskBody body, CpuBackendOptions options)
+    : graph_(graph), body_(std::move(body)), options_(std::move(options)), queues_(graph) {
+  for (std::size_t engine = 0; engine < graph_.engines.size(); ++engine) {
+    Worker& worker = workers_.emplace_back();
+    worker.thread = std::jthread([this, &worker] { work(worker); });
+  }
+}
+
+CpuBackend::~CpuBackend() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  for (Worker& worker : workers_) {
+    worker.wake.notify_one();
+  }
+  for (Worker& worker : workers_) {
+    worker.thread.join();
+  }
+}
+
+Seconds CpuBackend::now() const {
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - origin_).count()};
+}
+
+void CpuBackend::submit(TaskId task) {
+  const std::lock_guard lock(mutex_);
+  startable_.clear();
+  queues_.submit(task, startable_);
+  dispatch(startable_);
+}
+
+void CpuBackend::run(const scheduler::CompletionHandler& handler) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    progress_.wait(lock, [this] { return !completions_.empty() || running_ == 0; });
+    if (failure_ != nullptr || completions_.empty()) {
+      break;
+    }
+    const Completion completion = completions_.front();
+    completions_.pop_front();
+    lock.unlock();
+    try {
+      handler(completion);
+      lock.lock();
+    } catch (...) {
+      lock.lock();
+      fail(std::current_exception());
+    }
+  }
+  progress_.wait(lock, [this] { return running_ == 0; });
+  if (failure_ != nullptr) {
+    std::rethrow_exception(failure_);
+  }
+  if (queues_.in_flight() > 0) {
+    throw Error(ErrorCode::device, fmt::format("{} submitted tasks can never start: {}",
+                                               queues_.in_flight(), queues_.describe_waiting()));
+  }
+}
+
+void CpuBackend::work(Worker& worker) {
+  if (options_.on_thread_start) {
+    options_.on_thread_start();
+  }
+  std::unique_lock lock(mutex_);
+  while (true) {
+    worker.wake.wait(lock, [&] { return worker.next.has_value() || stopping_; });
+    if (!worker.next.has_value()) {
+      return;
+    }
+    const TaskId task = *worker.next;
+    worker.next.reset();
+    lock.unlock();
+    const Seconds start = now();
+    std::exception_ptr failure;
+    try {
+      execute(task);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    // The end is read under the lock, so that completions queue up in time order.
+    const Seconds end = now();
+    --running_;
+    if (failure != nullptr) {
+      fail(failure);
+    } else {
+      startable_.clear();
+      queues_.complete(task, startable_);
+      dispatch(startable_);
+      completions_.push_back({.task = task, .start = start, .end = end});
+    }
+    progress_.notify_one();
+  }
+}
+
+void CpuBackend::execute(TaskId task) {
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    body_(task);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw Error(ErrorCode::device, fmt::format("{}: {}", graph_.describe(task), e.what()));
+  }
+  const scheduler::Task& work = graph_.tasks[task];
+  if (options_.copy_throttle.has_value() && is_copy(work.kind)) {
+    const Seconds least = work.bytes / *options_.copy_throttle;
+    std::this_thread::sleep_until(begin + std::chrono::duration<double>(least.value));
+  }
+}
+
+void CpuBackend::dispatch(const std::vector<TaskId>& startable) {
+  if (failure_ != nullptr || stopping_) {
+    return;  // the run is over; what has not started stays where it is
+  }
+  for (const TaskId task : startable) {
+    Worker& worker = workers_[graph_.task_engines(task).front()];
+    worker.next = task;
+    ++running_;
+    worker.wake.notify_one();
+  }
+}
+
+void CpuBackend::fail(std::exception_ptr failure) {
+  if (failure_ == nullptr) {
+    failure_ = std::move(failure);
+  }
+}
+
+}  // namespace offstage::exec

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "platform/units.h"
+#include "scheduler/backend.h"
+#include "scheduler/engine_queues.h"
+#include "scheduler/task_graph.h"
+
+// Carries out a task graph on CPU threads, one for each engine: virtual GPUs compute, copy and
+// reduce beside each other as real ones would. What a task does is the caller's (TaskRunner); this
+// class only decides when and on which thread.
+//
+//   CpuBackend backend(graph, [&](TaskId task) { runner.run(task); }, {});
+//   scheduler::Manager(graph, backend, policy).run();   // see tests/exec/cpu_backend_test.cpp
+namespace offstage::exec {
+
+using TaskBody = std::function<void(scheduler::TaskId)>;
+
+struct CpuBackendOptions {
+  // Fetches and offloads take at least bytes / copy_throttle: the rest is slept.
+  std::optional<platform::BytesPerSecond> copy_throttle;
+  // Called once on each engine's thread before its first task.
+  std::function<void()> on_thread_start;
+};
+
+// Thread: submit() and run() from one thread. A task of several engines runs on the thread of its
+// first one while the others stand still.
+class CpuBackend final : public scheduler::Backend {
+ public:
+  CpuBackend(const scheduler::TaskGraph& graph, TaskBody body, CpuBackendOptions options);
+  // Waits for running tasks; those that have not started never do.
+  ~CpuBackend() override;
+  CpuBackend(const CpuBackend&) = delete;
+  CpuBackend& operator=(const CpuBackend&) = delete;
+
+  platform::Seconds now() const override;
+  void submit(scheduler::TaskId task) override;
+  // Errors: as backend.h; whatever a task threw that is no Error becomes Error(device) with the
+  // task's name.
+  void run(const scheduler::CompletionHandler& handler) override;
+
+ private:
+  // What an engine's thread waits for: its next task, or the end.
+  struct Worker {
+    std::optional<scheduler::TaskId> next;
+    std::condition_variable wake;
+    std::jthread thread;
+  };
+
+  void work(Worker& worker);
+  void execute(scheduler::TaskId task);
+  // Both expect mutex_ to be held.
+  void dispatch(const std::vector<scheduler::TaskId>& startable);
+  void fail(std::exception_ptr failure);
+
+  const scheduler::TaskGraph& graph_;
+  const TaskBody body_;
+  const CpuBackendOptions options_;
+  const std::chrono::steady_clock::time_point origin_ = std::chrono::steady_clock::now();
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable progress_;
+  scheduler::EngineQueues queues_;
+  std::deque<scheduler::Completion> completions_;
+  std::vector<scheduler::TaskId> startable_;
+  std::size_t running_ = 0;
+  std::exception_ptr failure_;
+  bool stopping_ = false;
+  std::deque<Worker> workers_;  // by engine; a deque because a Worker can't move
+};
+
+}  // namespace offstage::exec

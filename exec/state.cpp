@@ -1,0 +1,154 @@
+#include "exec/state.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "exec/initialise.h"
+#include "platform/error.h"
+
+namespace offstage::exec {
+
+using platform::Bytes;
+using scheduler::Range;
+using scheduler::SubModel;
+
+namespace {
+
+constexpr std::int64_t kFloatBytes = 4;
+// Master weight, m and v.
+constexpr std::int64_t kStateFloats = 3;
+constexpr std::int64_t kTokenIdBytes = 8;
+// Inputs and targets.
+constexpr std::int64_t kStreams = 2;
+
+Range overlap(Range a, Range b) { return {std::max(a.begin, b.begin), std::min(a.end, b.end)}; }
+
+// As the plan's ledger calls it.
+std::string ledger_line(scheduler::SlotKind kind, const std::string& gpu) {
+  switch (kind) {
+    case scheduler::SlotKind::weights:
+      return "weight slots";
+    case scheduler::SlotKind::gradients:
+      return "gradient slots";
+    case scheduler::SlotKind::activation:
+      return "boundary activations";
+    case scheduler::SlotKind::host_gradients:
+      return "gradient slots of " + gpu;
+    case scheduler::SlotKind::host_activation:
+      return "activations of " + gpu;
+  }
+  return "slots";
+}
+
+void copy_floats(const float* from, std::int64_t count, float* to) {
+  std::memcpy(to, from, static_cast<std::size_t>(count * kFloatBytes));
+}
+
+}  // namespace
+
+PoolArenas::PoolArenas(const scheduler::Plan& plan) {
+  for (const scheduler::PoolLedger& pool : plan.memory.pools) {
+    arenas_.push_back(std::make_unique<Arena>(pool.name, pool.planned()));
+  }
+}
+
+ParameterState::ParameterState(const scheduler::Plan& plan, PoolArenas& arenas, std::uint64_t seed)
+    : plan_(plan) {
+  for (const SubModel& submodel : plan.submodels) {
+    for (std::int64_t gpu = 0; gpu < plan.gpus(); ++gpu) {
+      const auto& device = plan.machine.gpus[static_cast<std::size_t>(gpu)];
+      Arena& arena = arenas.at(plan.machine.sockets[device.socket].pool);
+      const Range range = owned_range(submodel, gpu);
+      shards_.push_back({range, Buffer(arena, "state of " + device.name,
+                                       Bytes{range.size() * kStateFloats * kFloatBytes})});
+      initialise(shards_.back(), submodel, seed);
+    }
+  }
+}
+
+void ParameterState::initialise(const Shard& shard, const SubModel& submodel, std::uint64_t seed) {
+  Range layer{submodel.borrowed, submodel.borrowed};
+  for (std::size_t i = submodel.first_layer; i < submodel.end_layer; ++i) {
+    layer.begin = layer.end;
+    layer.end += plan_.table.layer(i).parameter_count;
+    const Range mine = overlap(layer, shard.range);
+    if (!mine.empty()) {
+      initialise_layer(plan_.table, i, seed, mine.begin - layer.begin,
+                       {shard.master() + (mine.begin - shard.range.begin),
+                        static_cast<std::size_t>(mine.size())});
+    }
+  }
+}
+
+void ParameterState::read_weights(std::size_t submodel, Range range, float* out) const {
+  const SubModel& source = plan_.submodels[submodel];
+  // The borrowed matrix is the first tensor of sub-model 0, so that its elements have the same
+  // numbers there as here.
+  const Range borrowed = overlap(range, {0, source.borrowed});
+  if (!borrowed.empty()) {
+    read_stored(0, borrowed, out);
+  }
+  const Range own = overlap(range, {source.borrowed, source.moved()});
+  if (!own.empty()) {
+    read_stored(submodel, own, out + (own.begin - range.begin));
+  }
+}
+
+void ParameterState::read_stored(std::size_t submodel, Range range, float* out) const {
+  for (std::int64_t gpu = 0; gpu < plan_.gpus(); ++gpu) {
+    const Shard& shard = at(submodel, gpu);
+    const Range part = overlap(range, shard.range);
+    if (!part.empty()) {
+      copy_floats(shard.master() + (part.begin - shard.range.begin), part.size(),
+                  out + (part.begin - range.begin));
+    }
+  }
+}
+
+AdamWShard ParameterState::shard(std::size_t submodel, std::int64_t gpu) const {
+  const Shard& shard = at(submodel, gpu);
+  const std::int64_t count = shard.range.size();
+  float* const master = shard.master();
+  return {.master = master,
+          .m = master + count,
+          .v = master + 2 * count,
+          .gradient = nullptr,
+          .count = count};
+}
+
+const ParameterState::Shard& ParameterState::at(std::size_t submodel, std::int64_t gpu) const {
+  return shards_[submodel * static_cast<std::size_t>(plan_.gpus()) + static_cast<std::size_t>(gpu)];
+}
+
+Slots::Slots(const scheduler::Plan& plan, const scheduler::TaskGraph& graph, PoolArenas& arenas) {
+  buffers_.reserve(graph.slots.size());
+  for (const scheduler::Slot& slot : graph.slots) {
+    buffers_.emplace_back(arenas.at(slot.pool),
+                          ledger_line(slot.kind, plan.machine.gpus[slot.gpu].name), slot.bytes);
+  }
+}
+
+TokenIds::TokenIds(const scheduler::Plan& plan, PoolArenas& arenas)
+    : micro_batch_tokens_(plan.strategy.micro_batch * plan.workload.sequence_length) {
+  for (const platform::Gpu& gpu : plan.machine.gpus) {
+    const std::int64_t ids = kStreams * plan.micro_batches() * micro_batch_tokens_;
+    buffers_.emplace_back(arenas.at(plan.machine.sockets[gpu.socket].pool),
+                          "token ids of " + gpu.name, Bytes{ids * kTokenIdBytes});
+  }
+}
+
+std::span<std::int64_t> TokenIds::inputs(std::int64_t gpu, std::int64_t micro_batch) const {
+  return part(gpu, kStreams * micro_batch);
+}
+
+std::span<std::int64_t> TokenIds::targets(std::int64_t gpu, std::int64_t micro_batch) const {
+  return part(gpu, kStreams * micro_batch + 1);
+}
+
+std::span<std::int64_t> TokenIds::part(std::int64_t gpu, std::int64_t index) const {
+  auto* const ids = reinterpret_cast<std::int64_t*>(buffers_[static_cast<std::size_t>(gpu)].data());
+  return {ids + index * micro_batch_tokens_, static_cast<std::size_t>(micro_batch_tokens_)};
+}
+
+}  // namespace offstage::exec

@@ -1,0 +1,256 @@
+#include "exec/task_runner.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "platform/error.h"
+
+namespace offstage::exec {
+
+using scheduler::Payload;
+using scheduler::Range;
+using scheduler::SlotRole;
+using scheduler::SlotUse;
+using scheduler::SubModel;
+using scheduler::Task;
+using scheduler::TaskId;
+using scheduler::TaskKind;
+
+namespace {
+
+void copy_bytes(const float* from, platform::Bytes bytes, float* to) {
+  std::memcpy(to, from, static_cast<std::size_t>(bytes.value));
+}
+
+void copy_floats(const float* from, std::int64_t count, float* to) { std::copy_n(from, count, to); }
+
+void add_floats(const float* from, std::int64_t count, float* to) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i] += from[i];
+  }
+}
+
+}  // namespace
+
+TaskRunner::TaskRunner(const Workplace& workplace, const scheduler::TaskGraph& graph,
+                       std::int64_t first_step)
+    : place_(workplace),
+      graph_(graph),
+      first_step_(first_step),
+      loss_sums_(static_cast<std::size_t>(graph.steps * workplace.plan.gpus() *
+                                          workplace.plan.micro_batches())) {}
+
+void TaskRunner::run(TaskId task) {
+  const Task& work = graph_.tasks[task];
+  const bool of_activations = work.payload == Payload::activations;
+  switch (work.kind) {
+    case TaskKind::fetch:
+      return of_activations ? copy_activation(task) : copy_weights_in(task);
+    case TaskKind::offload:
+      return of_activations ? copy_activation(task) : send_gradients(task);
+    case TaskKind::all_gather:
+      return all_gather(task);
+    case TaskKind::reduce_scatter:
+      return reduce_scatter(task);
+    case TaskKind::forward:
+      return forward(task);
+    case TaskKind::backward:
+      return backward(task);
+    case TaskKind::update:
+      return update(task);
+    case TaskKind::all_reduce:
+    case TaskKind::read:
+    case TaskKind::write:
+      break;
+  }
+  throw Error(ErrorCode::device,
+              fmt::format("{}: the CPU backend has no such task", graph_.describe(task)));
+}
+
+double TaskRunner::loss(std::uint32_t step) const {
+  const std::size_t per_step = loss_sums_.size() / graph_.steps;
+  double sum = 0.0;
+  for (std::size_t i = step * per_step; i < (step + 1) * per_step; ++i) {
+    sum += loss_sums_[i];
+  }
+  return sum / static_cast<double>(place_.plan.workload.tokens_per_step());
+}
+
+void TaskRunner::copy_weights_in(TaskId task) const {
+  const Task& work = graph_.tasks[task];
+  const Range range = shard_range(place_.plan.submodels[work.submodel], work.gpu);
+  place_.state.read_weights(work.submodel, range, slot(task, SlotRole::weights) + range.begin);
+}
+
+void TaskRunner::copy_activation(TaskId task) const {
+  const Task& work = graph_.tasks[task];
+  float* const host = slot(task, SlotRole::host);
+  float* device = slot(task, SlotRole::input);
+  if (device == nullptr) {
+    device = slot(task, SlotRole::output);
+  }
+  const bool fetch = work.kind == TaskKind::fetch;
+  copy_bytes(fetch ? host : device, work.bytes, fetch ? device : host);
+}
+
+void TaskRunner::send_gradients(TaskId task) const {
+  const Task& work = graph_.tasks[task];
+  const Range range = shard_range(place_.plan.submodels[work.submodel], work.gpu);
+  copy_floats(slot(task, SlotRole::gradients) + range.begin, range.size(),
+              slot(task, SlotRole::host));
+}
+
+void TaskRunner::all_gather(TaskId task) const {
+  for (std::int64_t from = 0; from < place_.plan.gpus(); ++from) {
+    const Range range = shard_range(place_.plan.submodels[graph_.tasks[task].submodel], from);
+    const float* const shard = gpu_slot(task, from) + range.begin;
+    for (std::int64_t to = 0; to < place_.plan.gpus(); ++to) {
+      if (from != to) {
+        copy_floats(shard, range.size(), gpu_slot(task, to) + range.begin);
+      }
+    }
+  }
+}
+
+void TaskRunner::reduce_scatter(TaskId task) const {
+  for (std::int64_t owner = 0; owner < place_.plan.gpus(); ++owner) {
+    const Range range = shard_range(place_.plan.submodels[graph_.tasks[task].submodel], owner);
+    // Whoever owns the shard, the sum is taken from GPU 0 upwards, in a block that stays in the
+    // cache: the owner's own part is read at its turn, so it can't hold the sum before.
+    constexpr std::int64_t kBlock = 1024;
+    std::array<float, kBlock> sum{};
+    for (std::int64_t begin = range.begin; begin < range.end; begin += kBlock) {
+      const std::int64_t count = std::min(kBlock, range.end - begin);
+      copy_floats(gpu_slot(task, 0) + begin, count, sum.data());
+      for (std::int64_t gpu = 1; gpu < place_.plan.gpus(); ++gpu) {
+        add_floats(gpu_slot(task, gpu) + begin, count, sum.data());
+      }
+      copy_floats(sum.data(), count, gpu_slot(task, owner) + begin);
+    }
+  }
+}
+
+void TaskRunner::load_tokens(TaskId task) const {
+  const Task& work = graph_.tasks[task];
+  const std::int64_t rows = place_.plan.strategy.micro_batch;
+  const auto length = static_cast<std::size_t>(place_.plan.workload.sequence_length);
+  const std::int64_t first = (work.gpu * place_.plan.micro_batches() + work.micro_batch) * rows;
+  const auto inputs = place_.token_ids.inputs(work.gpu, work.micro_batch);
+  const auto targets = place_.token_ids.targets(work.gpu, work.micro_batch);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::size_t begin = static_cast<std::size_t>(row) * length;
+    place_.sampler.sequence(first_step_ + work.step, first + row, inputs.subspan(begin, length),
+                            targets.subspan(begin, length));
+  }
+}
+
+Tokens TaskRunner::tokens(TaskId task) const {
+  const Task& work = graph_.tasks[task];
+  return {.inputs = place_.token_ids.inputs(work.gpu, work.micro_batch).data(),
+          .targets = place_.token_ids.targets(work.gpu, work.micro_batch).data()};
+}
+
+Weights TaskRunner::weights(TaskId task) const {
+  const std::size_t submodel = graph_.tasks[task].submodel;
+  const float* const flat = slot(task, SlotRole::weights);
+  const std::int64_t borrowed = place_.plan.submodels[submodel].borrowed;
+  return {.own = flat + borrowed, .tied = borrowed > 0 ? flat : nullptr};
+}
+
+void TaskRunner::forward(TaskId task) const {
+  const Task& work = graph_.tasks[task];
+  const ArenaScope scope(place_.arenas.at(place_.plan.machine.gpus[work.gpu].pool),
+                         {graph_.describe(task), "working space"});
+  const SubModelCompute& compute = place_.compute[work.submodel];
+  if (compute.has_embedding()) {
+    // Nothing reads the previous step's tokens any more: this task's weights are its outcome.
+    load_tokens(task);
+  }
+  compute.forward(weights(task), tokens(task), slot(task, SlotRole::input),
+                  slot(task, SlotRole::output));
+}
+
+void TaskRunner::backward(TaskId task) {
+  const Task& work = graph_.tasks[task];
+  const SubModel& submodel = place_.plan.submodels[work.submodel];
+  const SubModelCompute& compute = place_.compute[work.submodel];
+  const ArenaScope scope(place_.arenas.at(place_.plan.machine.gpus[work.gpu].pool),
+                         {graph_.describe(task), "working space"});
+  float* const gradients = slot(task, SlotRole::gradients);
+  const auto uses = graph_.uses(task);
+  // The occupant's first task overwrites what the sub-model before it left in the slot.
+  const bool first = std::any_of(uses.begin(), uses.end(), [](const SlotUse& use) {
+    return use.role == SlotRole::gradients && use.acquires;
+  });
+  float* const input = slot(task, SlotRole::input);
+  const double loss =
+      compute.backward(weights(task), tokens(task),
+                       {.input = input,
+                        .output_gradient = slot(task, SlotRole::output_gradient),
+                        .input_gradient = input,
+                        .loss_tokens = place_.plan.workload.tokens_per_step(),
+                        .gradients = {.own = gradients + submodel.borrowed,
+                                      .tied = submodel.borrowed > 0 ? gradients : nullptr,
+                                      .accumulate = !first}});
+  if (compute.has_head()) {
+    const auto gpus = static_cast<std::size_t>(place_.plan.gpus());
+    const auto micro_batches = static_cast<std::size_t>(place_.plan.micro_batches());
+    loss_sums_[(work.step * gpus + work.gpu) * micro_batches + work.micro_batch] = loss;
+  }
+}
+
+void TaskRunner::update(TaskId task) const {
+  const Task& work = graph_.tasks[task];
+  const SubModel& submodel = place_.plan.submodels[work.submodel];
+  const Range range = owned_range(submodel, work.gpu);
+  if (range.empty()) {
+    return;
+  }
+  // The first slot of an update holds its own shard's gradients.
+  float* const gradients = place_.slots.floats(graph_.uses(task).front().slot);
+  add_borrowed_gradients(task, gradients);
+  AdamWShard shard = place_.state.shard(work.submodel, work.gpu);
+  shard.gradient = gradients + (range.begin - shard_range(submodel, work.gpu).begin);
+  adamw_update(place_.optimizer, first_step_ + work.step + 1, shard);
+}
+
+void TaskRunner::add_borrowed_gradients(TaskId task, float* gradients) const {
+  const Task& work = graph_.tasks[task];
+  const Range mine = shard_range(place_.plan.submodels[work.submodel], work.gpu);
+  const SubModel& borrower = place_.plan.submodels.back();
+  // Every further slot: a GPU's shard of the tied head's gradients. Of these, the borrowed matrix
+  // has the same element numbers there as in sub-model 0.
+  for (const SlotUse& use : graph_.uses(task).subspan(1)) {
+    const Range shard = shard_range(borrower, graph_.slots[use.slot].gpu);
+    const Range both{std::max(mine.begin, shard.begin),
+                     std::min({mine.end, shard.end, borrower.borrowed})};
+    if (!both.empty()) {
+      add_floats(place_.slots.floats(use.slot) + (both.begin - shard.begin), both.size(),
+                 gradients + (both.begin - mine.begin));
+    }
+  }
+}
+
+float* TaskRunner::slot(TaskId task, SlotRole role) const {
+  for (const SlotUse& use : graph_.uses(task)) {
+    if (use.role == role) {
+      return place_.slots.floats(use.slot);
+    }
+  }
+  return nullptr;
+}
+
+float* TaskRunner::gpu_slot(TaskId task, std::int64_t gpu) const {
+  for (const SlotUse& use : graph_.uses(task)) {
+    if (graph_.slots[use.slot].gpu == gpu) {
+      return place_.slots.floats(use.slot);
+    }
+  }
+  throw Error(ErrorCode::device, fmt::format("{}: no slot of gpu{}", graph_.describe(task), gpu));
+}
+
+}  // namespace offstage::exec

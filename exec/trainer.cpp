@@ -1,0 +1,180 @@
+#include "exec/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "exec/cpu_backend.h"
+#include "platform/error.h"
+#include "scheduler/manager.h"
+#include "scheduler/policy.h"
+#include "scheduler/step_graph.h"
+
+namespace offstage::exec {
+
+using platform::Seconds;
+using scheduler::Plan;
+using scheduler::TaskGraph;
+using scheduler::Trace;
+
+namespace {
+
+// Every virtual GPU is one core's worth of compute; more threads would also change the bits.
+constexpr int kComputeThreads = 1;
+
+const Plan& checked(const Plan& plan) {
+  if (plan.workload.precision != platform::Precision::f32) {
+    throw Error(ErrorCode::bad_input,
+                "the CPU backend trains in f32: set workload.precision to f32");
+  }
+  // Before the first tensor: the layers below make some.
+  install_arena_allocator();
+  return plan;
+}
+
+const std::string& only_file(const std::vector<std::string>& files) {
+  if (files.size() != 1) {
+    throw Error(ErrorCode::bad_input,
+                fmt::format("train.data names {} files; training reads exactly one", files.size()));
+  }
+  return files.front();
+}
+
+AdamW adamw(const scheduler::TrainConfig& config) {
+  return {.learning_rate = static_cast<float>(config.learning_rate),
+          .beta1 = static_cast<float>(config.beta1),
+          .beta2 = static_cast<float>(config.beta2),
+          .epsilon = static_cast<float>(config.epsilon),
+          .weight_decay = static_cast<float>(config.weight_decay)};
+}
+
+Seconds median(std::vector<Seconds> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+}  // namespace
+
+Trainer::Trainer(const Plan& plan, const scheduler::TrainConfig& config, TrainerOptions options)
+    : plan_(checked(plan)),
+      options_(std::move(options)),
+      optimizer_(adamw(config)),
+      data_(only_file(config.data), plan.workload.model.vocab),
+      sampler_(data_, {.sequence_length = plan.workload.sequence_length,
+                       .global_batch = plan.workload.global_batch,
+                       .seed = config.seed}),
+      arenas_(plan),
+      state_(plan, arenas_, config.seed),
+      slots_(plan, make_step_graph(plan, 1), arenas_),
+      token_ids_(plan, arenas_) {
+  for (const scheduler::SubModel& submodel : plan.submodels) {
+    compute_.emplace_back(plan.table, submodel.first_layer, submodel.end_layer);
+  }
+}
+
+TrainResult Trainer::train(std::int64_t steps) {
+  OFFSTAGE_CHECK(steps > 0 && options_.window > 0, "a training needs steps and a window");
+  TrainResult result;
+  std::vector<Seconds> steady, first;
+  for (std::int64_t left = steps; left > 0;) {
+    const auto count = static_cast<std::uint32_t>(std::min<std::int64_t>(left, options_.window));
+    Window window = run_window(count);
+    result.losses.insert(result.losses.end(), window.losses.begin(), window.losses.end());
+    const std::vector<Seconds> ends = window.trace.step_ends(window.graph);
+    first.push_back(ends.front());
+    for (std::size_t s = 1; s < ends.size(); ++s) {
+      steady.push_back(ends[s] - ends[s - 1]);
+    }
+    if (window.graph.steps >= result.graph.steps) {
+      result.graph = std::move(window.graph);
+      result.trace = std::move(window.trace);
+    }
+    left -= count;
+  }
+  // A window's first step has nothing before it to overlap with.
+  result.step = median(steady.empty() ? std::move(first) : std::move(steady));
+  result.memory = memory();
+  return result;
+}
+
+Trainer::Window Trainer::run_window(std::uint32_t steps) {
+  Window window;
+  window.graph = make_step_graph(plan_, steps);
+  OFFSTAGE_CHECK(window.graph.slots.size() == slots_.size(), "graphs of one plan differ in slots");
+  TaskRunner runner({plan_, arenas_, state_, slots_, token_ids_, sampler_, compute_, optimizer_},
+                    window.graph, steps_done_);
+  window.trace =
+      options_.serial ? run_serial(window.graph, runner) : run_parallel(window.graph, runner);
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    window.losses.push_back(runner.loss(step));
+  }
+  steps_done_ += steps;
+  return window;
+}
+
+Trace Trainer::run_parallel(const TaskGraph& graph, TaskRunner& runner) {
+  const std::vector<Seconds> lone_times =
+      options_.lone_times ? options_.lone_times(graph) : std::vector<Seconds>(graph.size());
+  const auto policy = make_policy(
+      plan_.strategy.policy,
+      {.graph = graph, .lone_times = lone_times, .submit_ahead = plan_.strategy.submit_ahead});
+  CpuBackendOptions backend_options;
+  if (plan_.machine.copy_throttle.has_value()) {
+    backend_options.copy_throttle = plan_.machine.copy_throttle->value;
+  }
+  backend_options.on_thread_start = [] { set_compute_threads(kComputeThreads); };
+  CpuBackend backend(
+      graph, [&runner](scheduler::TaskId task) { runner.run(task); }, backend_options);
+  Seconds step_begin;
+  scheduler::RunObserver observer;
+  observer.on_step_end = [&](std::uint32_t step, Seconds end) {
+    report_step(runner, step, end - step_begin);
+    step_begin = end;
+  };
+  return scheduler::Manager(graph, backend, *policy).run(observer);
+}
+
+Trace Trainer::run_serial(const TaskGraph& graph, TaskRunner& runner) {
+  set_compute_threads(kComputeThreads);
+  const auto origin = std::chrono::steady_clock::now();
+  const auto now = [origin] {
+    return Seconds{
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - origin).count()};
+  };
+  Trace trace;
+  Seconds step_begin;
+  for (scheduler::TaskId task = 0; task < graph.size(); ++task) {
+    const Seconds start = now();
+    runner.run(task);
+    trace.tasks.push_back({.start = start, .end = now()});
+    // Program order is step after step.
+    const std::uint32_t step = graph.tasks[task].step;
+    if (task + 1 == graph.size() || graph.tasks[task + 1].step != step) {
+      report_step(runner, step, trace.tasks.back().end - step_begin);
+      step_begin = trace.tasks.back().end;
+    }
+  }
+  return trace;
+}
+
+void Trainer::report_step(const TaskRunner& runner, std::uint32_t step, Seconds time) const {
+  if (options_.on_step) {
+    options_.on_step({.step = steps_done_ + step + 1, .loss = runner.loss(step), .time = time});
+  }
+}
+
+std::vector<PoolPeak> Trainer::memory() const {
+  std::vector<PoolPeak> peaks;
+  for (const scheduler::PoolLedger& pool : plan_.memory.pools) {
+    if (pool.planned() > platform::Bytes{}) {
+      peaks.push_back(
+          {.pool = pool.name, .peak = arenas_.at(pool.pool).peak(), .planned = pool.planned()});
+    }
+  }
+  return peaks;
+}
+
+}  // namespace offstage::exec

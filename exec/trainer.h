@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "exec/blocks.h"
+#include "exec/data.h"
+#include "exec/optimizer.h"
+#include "exec/state.h"
+#include "exec/task_runner.h"
+#include "platform/units.h"
+#include "scheduler/plan.h"
+#include "scheduler/run_config.h"
+#include "scheduler/task_graph.h"
+#include "scheduler/trace.h"
+
+// Trains a plan's model on the CPU's virtual GPUs. Steps run in windows: a window is one task graph
+// of a few steps, in which the work of neighbouring steps overlaps; between windows everything
+// comes to rest, so that a graph stays small however long the training is.
+//
+//   Trainer trainer(plan, config, options);
+//   const TrainResult result = trainer.train(config.steps);
+//   result.losses.back();                       // see tests/exec/training_test.cpp
+namespace offstage::exec {
+
+struct StepReport {
+  std::int64_t step = 0;  // from 1
+  double loss = 0.0;
+  platform::Seconds time;  // since the end of the step before, or since its window began
+};
+
+struct TrainerOptions {
+  // Steps of one task graph.
+  std::uint32_t window = 16;
+  // One task at a time, in program order, on the calling thread: what an asynchronous run must
+  // equal.
+  bool serial = false;
+  // Lone time of every task of a graph, for policies that rank tasks.
+  std::function<std::vector<platform::Seconds>(const scheduler::TaskGraph&)> lone_times;
+  // Called at the end of every step; may throw to end the training.
+  std::function<void(const StepReport&)> on_step;
+};
+
+struct PoolPeak {
+  std::string pool;
+  platform::Bytes peak;     // measured
+  platform::Bytes planned;  // what the ledger gives the run
+};
+
+struct TrainResult {
+  std::vector<double> losses;    // mean of a token, by step
+  platform::Seconds step;        // median in the steady state
+  std::vector<PoolPeak> memory;  // of pools the run uses
+  scheduler::TaskGraph graph;    // of the last full window
+  scheduler::Trace trace;        // the same; its clock starts with the window
+};
+
+class Trainer {
+ public:
+  // Allocates everything the ledger lists and fills in the initial weights.
+  // Owner: the plan outlives the trainer.
+  // Errors: Error(bad_input) for a model or precision the CPU backend can't compute, or bad data;
+  // Error(io); Error(out_of_memory).
+  Trainer(const scheduler::Plan& plan, const scheduler::TrainConfig& config,
+          TrainerOptions options);
+
+  // Continues for `steps` more steps.
+  // Errors: what a task threw; the trainer can't be used afterwards.
+  TrainResult train(std::int64_t steps);
+
+  const ParameterState& state() const { return state_; }
+  const TokenFile& data() const { return data_; }
+
+ private:
+  struct Window {
+    scheduler::TaskGraph graph;
+    scheduler::Trace trace;
+    std::vector<double> losses;
+  };
+
+  Window run_window(std::uint32_t steps);
+  scheduler::Trace run_parallel(const scheduler::TaskGraph& graph, TaskRunner& runner);
+  scheduler::Trace run_serial(const scheduler::TaskGraph& graph, TaskRunner& runner);
+  void report_step(const TaskRunner& runner, std::uint32_t step, platform::Seconds time) const;
+  std::vector<PoolPeak> memory() const;
+
+  const scheduler::Plan& plan_;
+  const TrainerOptions options_;
+  const AdamW optimizer_;
+  const TokenFile data_;
+  const Sampler sampler_;
+  std::deque<SubModelCompute> compute_;  // by sub-model
+  PoolArenas arenas_;
+  ParameterState state_;
+  Slots slots_;
+  TokenIds token_ids_;
+  std::int64_t steps_done_ = 0;
+};
+
+}  // namespace offstage::exec
