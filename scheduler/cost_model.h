@@ -14,11 +14,16 @@
 namespace offstage::scheduler {
 
 struct TaskCost {
-  platform::Seconds exclusive;             // the engines are held, no link is loaded
+  platform::Seconds exclusive;             // the engines are held, no link is loaded; the route's
+                                           // latency is in here
   std::optional<platform::RouteId> route;  // then `amount` flows over it
   double amount = 0.0;                     // bytes, or core-nanoseconds on a route of cores
   platform::Bytes transient;               // working memory a compute task takes on its GPU
 };
+
+// What a flow alone on a route gets: the capacity of its narrowest link, a link named twice
+// counting half. Core-nanoseconds a second on a route of cores.
+platform::BytesPerSecond route_rate(const platform::Machine& machine, platform::RouteId route);
 
 // The time of a task alone on the machine.
 platform::Seconds lone_time(const platform::Machine& machine, const TaskCost& cost);

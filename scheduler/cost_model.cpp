@@ -1,0 +1,233 @@
+#include "scheduler/cost_model.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "platform/error.h"
+#include "scheduler/roofline.h"
+#include "scheduler/working_memory.h"
+
+namespace offstage::scheduler {
+
+using platform::Bytes;
+using platform::BytesPerSecond;
+using platform::CollectiveKind;
+using platform::GpuModel;
+using platform::Machine;
+using platform::Precision;
+using platform::RouteId;
+using platform::Seconds;
+using workloads::Operation;
+
+namespace {
+
+constexpr double kNanosecondsPerSecond = 1e9;
+
+CollectiveKind collective_kind(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::all_gather:
+      return CollectiveKind::all_gather;
+    case TaskKind::reduce_scatter:
+      return CollectiveKind::reduce_scatter;
+    default:
+      return CollectiveKind::all_reduce;
+  }
+}
+
+struct PassTimes {
+  Seconds forward;
+  Seconds backward;  // without recomputation
+};
+
+// Recomputing a sub-model's last layer stops where only the layer's output is left to be computed:
+// nobody reads that again. A block ends with a product and what follows it, unless a norm comes
+// last, whose backward needs the product.
+std::vector<Operation> last_recomputation(const workloads::Model& model,
+                                          const workloads::LayerClass& layer) {
+  if (layer.kind == workloads::LayerKind::embedding) return {};
+  constexpr int kNormsWithOneLast = 4;
+  if (layer.kind == workloads::LayerKind::head || model.norms_per_block == kNormsWithOneLast) {
+    return layer.forward;
+  }
+  const auto last_product = std::find_if(
+      layer.forward.rbegin(), layer.forward.rend(),
+      [](const Operation& operation) { return operation.kind == workloads::OperationKind::gemm; });
+  if (last_product == layer.forward.rend()) return layer.forward;
+  return {layer.forward.begin(), std::prev(last_product.base())};
+}
+
+// Costs tasks one by one, keeping what the tasks of a sub-model have in common.
+class CostBook {
+ public:
+  CostBook(const Plan& plan, const Profile& profile)
+      : plan_(plan), profile_(profile), machine_(plan.machine) {
+    for (const auto& submodel : plan.submodels) {
+      forward_bytes_.push_back(
+          submodel_forward_bytes(plan.table, submodel.first_layer, submodel.end_layer));
+      backward_bytes_.push_back(
+          submodel_backward_bytes(plan.table, submodel.first_layer, submodel.end_layer));
+    }
+    for (const GpuModel& model : machine_.gpu_models) submodel_times_.push_back(times_on(model));
+  }
+
+  TaskCost cost(const Task& task) const {
+    switch (task.kind) {
+      case TaskKind::fetch:
+      case TaskKind::offload:
+        return copy(task);
+      case TaskKind::all_gather:
+      case TaskKind::reduce_scatter:
+      case TaskKind::all_reduce:
+        return collective(task);
+      case TaskKind::forward:
+      case TaskKind::backward:
+        return compute(task);
+      case TaskKind::update:
+        return update(task);
+      case TaskKind::read:
+      case TaskKind::write:
+        break;
+    }
+    OFFSTAGE_CHECK(false, "no plan reads or writes NVMe, so such a task has no cost");
+    return {};
+  }
+
+ private:
+  // Every sub-model's tasks on a GPU of this model at full speed: a backward task recomputes. The
+  // layers of a class are timed once.
+  std::vector<PassTimes> times_on(const GpuModel& model) const {
+    const auto time = [&](const std::vector<Operation>& operations) {
+      return pass_time(model, profile_, operations, plan_.workload.precision);
+    };
+    std::vector<Seconds> forward, recompute_last, backward;  // by class
+    for (const auto& layer : plan_.table.classes) {
+      forward.push_back(time(layer.forward));
+      recompute_last.push_back(time(last_recomputation(plan_.table.model, layer)));
+      backward.push_back(time(layer.backward));
+    }
+    std::vector<PassTimes> times;
+    for (const auto& submodel : plan_.submodels) {
+      PassTimes sum;
+      for (std::size_t i = submodel.first_layer; i < submodel.end_layer; ++i) {
+        const std::size_t layer = plan_.table.layers[i];
+        const bool last = i + 1 == submodel.end_layer;
+        sum.forward += forward[layer];
+        sum.backward += (last ? recompute_last[layer] : forward[layer]) + backward[layer];
+      }
+      times.push_back(sum);
+    }
+    return times;
+  }
+
+  // The start of every cost: what the executor spends on any task, and what a route takes to
+  // answer.
+  TaskCost over(RouteId route) const {
+    TaskCost cost;
+    cost.exclusive = profile_.task_overhead.value + machine_.routes[route].latency;
+    cost.route = route;
+    return cost;
+  }
+
+  double core_nanoseconds(double bytes) const {
+    return bytes / machine_.core_copy_rate->value.value * kNanosecondsPerSecond;
+  }
+
+  TaskCost copy(const Task& task) const {
+    const auto& gpu = machine_.gpus[task.gpu];
+    const auto& routes = task.kind == TaskKind::fetch ? gpu.h2d : gpu.d2h;
+    TaskCost cost = over(routes[gpu.socket]);
+    const auto bytes = static_cast<double>(task.bytes.value);
+    cost.amount = machine_.core_copy_rate ? core_nanoseconds(bytes) : bytes;
+    if (machine_.copy_throttle) {
+      // A copy engine that is held back rests for what is left of its time when the copy is done.
+      const Seconds allowed = task.bytes / machine_.copy_throttle->value;
+      const Seconds needed{cost.amount / route_rate(machine_, *cost.route).value};
+      if (needed < allowed) cost.exclusive += allowed - needed;
+    }
+    return cost;
+  }
+
+  TaskCost collective(const Task& task) const {
+    OFFSTAGE_CHECK(machine_.collective_route.has_value(),
+                   fmt::format("{} has no route for collectives", machine_.name));
+    TaskCost cost = over(*machine_.collective_route);
+    const Seconds alone = collective_time(machine_, collective_kind(task.kind), task.bytes);
+    cost.amount = alone.value * route_rate(machine_, *cost.route).value;
+    return cost;
+  }
+
+  TaskCost compute(const Task& task) const {
+    const auto& gpu = machine_.gpus[task.gpu];
+    const PassTimes& times = submodel_times_[gpu.model][task.submodel];
+    const bool forward = task.kind == TaskKind::forward;
+    const Seconds work = (forward ? times.forward : times.backward) * (1.0 / gpu.speed);
+    TaskCost cost;
+    if (gpu.compute_route) {
+      cost = over(*gpu.compute_route);
+      cost.amount = work.value * kNanosecondsPerSecond;
+    } else {
+      cost.exclusive = profile_.task_overhead.value + work;
+    }
+    cost.transient = forward ? forward_bytes_[task.submodel] : backward_bytes_[task.submodel];
+    return cost;
+  }
+
+  TaskCost update(const Task& task) const {
+    const auto& socket = machine_.sockets[machine_.gpus[task.gpu].socket];
+    TaskCost cost = over(socket.optimizer);
+    const bool bf16 = plan_.workload.precision == Precision::bf16;
+    const double work_per_parameter =
+        socket.optimizer_on_cores
+            ? socket.optimizer_core_time_per_parameter.value.value * kNanosecondsPerSecond
+        : bf16 ? profile_.optimizer_bytes_per_parameter_bf16.value
+               : profile_.optimizer_bytes_per_parameter_f32.value;
+    cost.amount = static_cast<double>(task.elements) * work_per_parameter /
+                  profile_.optimizer_efficiency.value;
+    return cost;
+  }
+
+  const Plan& plan_;
+  const Profile& profile_;
+  const Machine& machine_;
+  std::vector<Bytes> forward_bytes_, backward_bytes_;   // by sub-model
+  std::vector<std::vector<PassTimes>> submodel_times_;  // by GPU model, sub-model
+};
+
+}  // namespace
+
+BytesPerSecond route_rate(const Machine& machine, RouteId route) {
+  const auto& links = machine.routes[route].links;
+  double narrowest = std::numeric_limits<double>::infinity();
+  for (const auto link : links) {
+    const auto times = std::count(links.begin(), links.end(), link);
+    const double share = machine.links[link].capacity.value.value / static_cast<double>(times);
+    narrowest = std::min(narrowest, share);
+  }
+  return {narrowest};
+}
+
+Seconds lone_time(const Machine& machine, const TaskCost& cost) {
+  if (!cost.route) return cost.exclusive;
+  return cost.exclusive + Seconds{cost.amount / route_rate(machine, *cost.route).value};
+}
+
+std::vector<TaskCost> make_costs(const Plan& plan, const Profile& profile, const TaskGraph& graph) {
+  const CostBook book(plan, profile);
+  std::vector<TaskCost> costs;
+  costs.reserve(graph.size());
+  for (const Task& task : graph.tasks) costs.push_back(book.cost(task));
+  return costs;
+}
+
+Seconds pass_time(const GpuModel& gpu, const Profile& profile,
+                  const std::vector<Operation>& operations, Precision precision) {
+  Seconds sum;
+  for (const Operation& operation : operations) {
+    sum += operation_time(gpu, profile, operation, precision);
+  }
+  return sum;
+}
+
+}  // namespace offstage::scheduler

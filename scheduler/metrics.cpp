@@ -1,0 +1,181 @@
+#include "scheduler/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "platform/error.h"
+
+namespace offstage::scheduler {
+
+using platform::Bytes;
+using platform::Machine;
+using platform::Seconds;
+
+namespace {
+
+struct Window {
+  Seconds begin, end;
+  double steps = 1.0;
+};
+
+// From the end of the first step to the end of the last: the first fills the machine's pipelines
+// and says little about the steady state.
+Window steady_window(const TaskGraph& graph, const Trace& trace) {
+  const auto ends = trace.step_ends(graph);
+  if (ends.size() == 1) return {{}, ends.front(), 1.0};
+  return {ends.front(), ends.back(), static_cast<double>(ends.size() - 1)};
+}
+
+Seconds overlap(const Interval& interval, const Window& window) {
+  const Seconds begin = std::max(interval.start, window.begin);
+  const Seconds end = std::min(interval.end, window.end);
+  return end > begin ? end - begin : Seconds{};
+}
+
+// A whole step's amount over every link, a link twice in a route carrying it twice.
+std::vector<double> link_loads(const Machine& machine, const TaskGraph& graph,
+                               const std::vector<TaskCost>& costs) {
+  std::vector<double> loads(machine.links.size());
+  for (const TaskCost& cost : costs) {
+    if (!cost.route) continue;
+    for (const auto link : machine.routes[*cost.route].links) loads[link] += cost.amount;
+  }
+  for (double& load : loads) load /= static_cast<double>(graph.steps);
+  return loads;
+}
+
+// The longest chain of lone times through the tasks of steps 0 ... last.
+Seconds critical_path(const TaskGraph& graph, const std::vector<Seconds>& lone_times,
+                      std::uint32_t last) {
+  std::vector<Seconds> end(graph.size());
+  Seconds longest;
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    if (graph.tasks[task].step > last) continue;
+    for (const TaskId predecessor : graph.predecessors(task)) {
+      end[task] = std::max(end[task], end[predecessor]);
+    }
+    end[task] += lone_times[task];
+    longest = std::max(longest, end[task]);
+  }
+  return longest;
+}
+
+void take_longer(Bound& bound, Seconds seconds, const std::string& by) {
+  if (seconds > bound.seconds) bound = {seconds, by};
+}
+
+std::vector<EngineUse> engine_use(const TaskGraph& graph, const Trace& trace) {
+  const Window window = steady_window(graph, trace);
+  std::vector<EngineUse> engines;
+  for (const Engine& engine : graph.engines) engines.push_back({engine.name, {}, 0.0});
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    const Seconds busy = overlap(trace.tasks[task], window) * (1.0 / window.steps);
+    for (const EngineId engine : graph.task_engines(task)) engines[engine].busy += busy;
+  }
+  const Seconds length = (window.end - window.begin) * (1.0 / window.steps);
+  for (EngineUse& engine : engines) {
+    engine.utilisation = length.value > 0.0 ? engine.busy / length : 0.0;
+  }
+  return engines;
+}
+
+std::vector<PoolUse> pool_use(const Plan& plan, const TaskGraph& graph,
+                              const std::vector<TaskCost>& costs) {
+  const Machine& machine = plan.machine;
+  std::vector<PoolUse> pools;
+  for (const auto& pool : machine.pools) {
+    PoolUse use{pool.name, {}, pool.capacity.value};
+    for (const auto& reserve : pool.reserves) use.peak += reserve.bytes.value;
+    pools.push_back(use);
+  }
+  for (const Slot& slot : graph.slots) pools[slot.pool].peak += slot.bytes;
+  // A GPU's compute tasks run one after the other, so the largest transient is the most there is.
+  std::vector<Bytes> largest(machine.gpus.size());
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    Bytes& most = largest[graph.tasks[task].gpu];
+    most = std::max(most, costs[task].transient);
+  }
+  for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
+    pools[machine.gpus[gpu].pool].peak += largest[gpu];
+  }
+  // The host's memory holds state that no task acquires or frees, so the graph does not know it:
+  // the ledger's sum is the figure.
+  for (const auto& ledger : plan.memory.pools) {
+    if (machine.pools[ledger.pool].kind != platform::PoolKind::gpu) {
+      pools[ledger.pool].peak = ledger.total();
+    }
+  }
+  return pools;
+}
+
+// Model FLOPs a step needs, over what all GPUs could do in it; 0 where no peak is known.
+double model_flops_utilisation(const Plan& plan, Seconds step) {
+  double peak = 0.0;
+  for (const auto& gpu : plan.machine.gpus) {
+    const auto& model = plan.machine.gpu_models[gpu.model];
+    peak += plan.workload.precision == platform::Precision::bf16 ? model.peak_bf16.value.value
+                                                                 : model.peak_f32.value.value;
+  }
+  if (!(peak > 0.0) || !(step.value > 0.0)) return 0.0;
+  const double flops =
+      plan.table.flops_per_token().value * static_cast<double>(plan.workload.tokens_per_step());
+  return flops / (peak * step.value);
+}
+
+}  // namespace
+
+Bound step_bound(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs) {
+  const Machine& machine = plan.machine;
+  std::vector<Seconds> lone_times;
+  lone_times.reserve(costs.size());
+  for (const TaskCost& cost : costs) lone_times.push_back(lone_time(machine, cost));
+
+  Bound bound;
+  const double per_step = 1.0 / static_cast<double>(graph.steps);
+  std::vector<Seconds> work(graph.engines.size());
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    for (const EngineId engine : graph.task_engines(task)) work[engine] += lone_times[task];
+  }
+  for (std::size_t engine = 0; engine < work.size(); ++engine) {
+    take_longer(bound, work[engine] * per_step, graph.engines[engine].name);
+  }
+  const auto loads = link_loads(machine, graph, costs);
+  for (std::size_t link = 0; link < loads.size(); ++link) {
+    // What caps each flow by itself is no resource that flows could use up together.
+    if (machine.links[link].caps_each_flow) continue;
+    take_longer(bound, {loads[link] / machine.links[link].capacity.value.value},
+                "link " + machine.links[link].name);
+  }
+  // Steps overlap: what one more step adds to the longest chain is the pace no schedule beats.
+  const Seconds first = critical_path(graph, lone_times, 0);
+  Seconds pace = first;
+  if (graph.steps > 1) {
+    const Seconds all = critical_path(graph, lone_times, graph.steps - 1);
+    pace = (all - first) * (1.0 / static_cast<double>(graph.steps - 1));
+  }
+  take_longer(bound, pace, "critical path");
+  return bound;
+}
+
+Metrics measure(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs,
+                const Trace& trace) {
+  Metrics metrics;
+  metrics.step = steady_step(graph, trace);
+  const double step_s = metrics.step.value;
+  OFFSTAGE_CHECK(step_s > 0.0, "a trace whose steps take no time");
+  metrics.tokens_per_s = static_cast<double>(plan.workload.tokens_per_step()) / step_s;
+  metrics.mfu = model_flops_utilisation(plan, metrics.step);
+  metrics.bound = step_bound(plan, graph, costs);
+  metrics.efficiency = metrics.bound.seconds / metrics.step;
+  metrics.engines = engine_use(graph, trace);
+  const auto loads = link_loads(plan.machine, graph, costs);
+  for (std::size_t link = 0; link < loads.size(); ++link) {
+    const auto& info = plan.machine.links[link];
+    metrics.links.push_back(
+        {info.name, loads[link], loads[link] / (info.capacity.value.value * step_s)});
+  }
+  metrics.memory = pool_use(plan, graph, costs);
+  return metrics;
+}
+
+}  // namespace offstage::scheduler
