@@ -2,14 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <vector>
 
 #include "scheduler/task_graph.h"
 
 // Which submitted task may start: the first-in-first-out engines and the dependencies of a backend,
-// kept in one place because every backend needs them alike. Not thread-safe.
+// kept in one place because every backend needs them alike. Not thread-safe. After construction it
+// allocates nothing; a task costs as much as it has engines and successors.
 namespace offstage::scheduler {
 
 class EngineQueues {
@@ -26,14 +26,24 @@ class EngineQueues {
 
  private:
   enum class State : std::uint8_t { unsubmitted, queued, running, complete };
-  bool can_start(TaskId task) const;
-  void start_heads(TaskId task, std::vector<TaskId>& startable);
+  // The tasks submitted to one engine, as a part of `places_`.
+  struct Queue {
+    std::uint32_t head = 0;  // the task in front
+    std::uint32_t tail = 0;  // where the next one goes
+  };
+  void lift(TaskId task, std::vector<TaskId>& startable);
+  std::string describe_wait(TaskId task) const;
 
   const TaskGraph& graph_;
   std::vector<State> state_;
-  std::vector<std::uint32_t> missing_;      // incomplete predecessors
-  std::vector<std::deque<TaskId>> queues_;  // by engine, running one in front
+  // What a task still waits for: one for each incomplete predecessor, one for each of its engines
+  // where it is not in front, one for its submission.
+  std::vector<std::uint32_t> obstacles_;
+  std::vector<std::uint32_t> sequence_;  // place in the order of submission
+  std::vector<TaskId> places_;           // of all engines, one after the other
+  std::vector<Queue> queues_;            // by engine
   std::size_t in_flight_ = 0;
+  std::uint32_t submitted_ = 0;
 };
 
 }  // namespace offstage::scheduler
