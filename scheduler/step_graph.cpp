@@ -243,6 +243,8 @@ void StepGraphBuilder::add_forward(std::size_t k) {
         predecessors.push_back(*input.ready);
         uses.push_back({input.slot, SlotRole::input, false, on_cpu_});
       }
+      // Micro-batch after micro-batch, so that the last one is the last to read the weights.
+      if (m > 0) predecessors.push_back(*boundary_[g][at(k + 1, m - 1)].ready);
       auto& output = boundary_[g][at(k + 1, m)];
       output = {rings.activation.acquire(predecessors), {}, {}};
       uses.push_back({output.slot, SlotRole::output, true, false});
@@ -296,7 +298,9 @@ void StepGraphBuilder::add_backward(std::size_t g, std::size_t k, std::uint32_t 
   const bool last_micro_batch = m + 1 == micro_batches_;
   std::vector<TaskId> predecessors{*weights.ready};
   std::vector<SlotUse> uses{{weights.slot, SlotRole::weights, false, last_micro_batch}};
+  // Micro-batch after micro-batch: the first one clears the slot, and a sum's order fixes its bits.
   if (m == 0) gradients.slot = rings.gradients.acquire(predecessors);
+  if (m > 0) predecessors.push_back(*gradients.ready);
   uses.push_back({gradients.slot, SlotRole::gradients, m == 0, false});
   auto& input = boundary_[g][at(k, m)];
   if (k > 0) {
