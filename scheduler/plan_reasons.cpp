@@ -1,0 +1,81 @@
+#include "scheduler/plan_reasons.h"
+
+#include <functional>
+#include <limits>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "platform/format.h"
+
+namespace offstage::scheduler {
+namespace {
+
+using Knob = std::function<std::string(const Strategy&)>;
+
+double best_time(const Candidate& candidate) {
+  if (candidate.step) return candidate.step->value;
+  if (candidate.bound) return candidate.bound->value;
+  return std::numeric_limits<double>::infinity();
+}
+
+// "gpu0 short by 1.2 GiB": of the closest candidate with this value that does not fit.
+std::string why_not(const Candidate& candidate) {
+  const auto& pool = candidate.plan.memory.pools[*candidate.plan.memory.worst()];
+  return fmt::format("{} short by {}", pool.name, platform::to_text(pool.total() - pool.capacity));
+}
+
+// The other values of one knob, each by its best candidate.
+std::string alternatives(const std::vector<Candidate>& candidates, const Candidate& chosen,
+                         const Knob& knob) {
+  std::map<std::string, const Candidate*> best;
+  for (const auto& candidate : candidates) {
+    const std::string value = knob(candidate.plan.strategy);
+    if (value == knob(chosen.plan.strategy)) continue;
+    const Candidate*& entry = best[value];
+    if (entry == nullptr || (candidate.fits && !entry->fits) ||
+        (candidate.fits && best_time(candidate) < best_time(*entry))) {
+      entry = &candidate;
+    }
+  }
+  std::string text;
+  for (const auto& [value, candidate] : best) {
+    text += text.empty() ? "" : "; ";
+    if (!candidate->fits) {
+      text += fmt::format("{}: does not fit, {}", value, why_not(*candidate));
+    } else {
+      const double change = best_time(*candidate) / best_time(chosen) - 1.0;
+      const char* kind = candidate->step ? "simulated" : "at best";
+      text += fmt::format("{}: {} {:+.1f} %", value, kind, 100.0 * change);
+    }
+  }
+  return text.empty() ? "no other value was open" : text;
+}
+
+}  // namespace
+
+std::vector<std::string> explain_choice(const StrategyRequest& request,
+                                        const std::vector<Candidate>& candidates,
+                                        std::size_t chosen) {
+  const auto& winner = candidates[chosen];
+  std::vector<std::string> reasons;
+  const auto explain = [&](const std::string& name, bool fixed, const Knob& knob) {
+    const std::string value = knob(winner.plan.strategy);
+    reasons.push_back(
+        fixed ? fmt::format("{} {}: fixed in the config", name, value)
+              : fmt::format("{} {} ({})", name, value, alternatives(candidates, winner, knob)));
+  };
+  explain("micro_batch", request.micro_batch.has_value(),
+          [](const Strategy& s) { return std::to_string(s.micro_batch); });
+  explain("layers_per_submodel", request.layers_per_submodel.has_value(),
+          [](const Strategy& s) { return std::to_string(s.layers_per_submodel); });
+  explain("activations", request.activations.has_value(),
+          [](const Strategy& s) { return to_string(s.activations); });
+  explain("weight_slots", request.weight_slots.has_value(),
+          [](const Strategy& s) { return std::to_string(s.weight_slots); });
+  explain("gradient_slots", request.gradient_slots.has_value(),
+          [](const Strategy& s) { return std::to_string(s.gradient_slots); });
+  return reasons;
+}
+
+}  // namespace offstage::scheduler
