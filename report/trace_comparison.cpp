@@ -1,0 +1,118 @@
+#include "report/trace_comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace offstage::report {
+namespace {
+
+using platform::Seconds;
+
+// A task of every step: its name, and how many tasks of that name came before it in the step (a
+// sub-model's weights are fetched twice in a step).
+using TaskKey = std::pair<std::string, int>;
+
+struct TaskTimes {
+  std::string kind;
+  Seconds total;
+  Seconds mean;
+};
+
+std::uint32_t first_steady_step(const TraceContents& trace) {
+  const std::uint32_t first = trace.tasks.front().step;
+  return trace.tasks.back().step > first ? first + 1 : first;
+}
+
+std::map<TaskKey, TaskTimes> times_by_task(const TraceContents& trace) {
+  const std::uint32_t first = first_steady_step(trace);
+  const std::uint32_t steps = trace.tasks.back().step - first + 1;
+  std::map<TaskKey, TaskTimes> times;
+  std::map<std::string, int> seen;  // names in this step
+  std::uint32_t step = first;
+  for (const TracedTask& task : trace.tasks) {
+    if (task.step < first) continue;
+    if (task.step != step) seen.clear();
+    step = task.step;
+    TaskTimes& entry = times[{task.name, seen[task.name]++}];
+    entry.kind = task.kind;
+    entry.total += task.duration;
+  }
+  for (auto& [key, entry] : times) entry.mean = {entry.total.value / steps};
+  return times;
+}
+
+// As scheduler::steady_step, from what the file says.
+Seconds steady_step(const TraceContents& trace) {
+  std::vector<double> ends;
+  std::uint32_t step = trace.tasks.front().step;
+  double start = trace.tasks.front().start.value;
+  for (const TracedTask& task : trace.tasks) {
+    const double end = (task.start + task.duration).value;
+    if (ends.empty() || task.step != step) ends.push_back(end);
+    step = task.step;
+    ends.back() = std::max(ends.back(), end);
+    start = std::min(start, task.start.value);
+  }
+  if (ends.size() == 1) return {ends.front() - start};
+  std::vector<double> distances;
+  for (std::size_t i = 1; i < ends.size(); ++i) distances.push_back(ends[i] - ends[i - 1]);
+  std::ranges::sort(distances);
+  const std::size_t middle = distances.size() / 2;
+  return {distances.size() % 2 == 1 ? distances[middle]
+                                    : (distances[middle - 1] + distances[middle]) / 2.0};
+}
+
+// Work that takes no time in either trace agrees; against a measurement of zero nothing else does.
+double relative_error(Seconds a, Seconds b) {
+  if (a == b) return 0.0;
+  return b.value > 0.0 ? std::abs(a.value - b.value) / b.value : 1.0;
+}
+
+std::string display_name(const TaskKey& key) {
+  return key.second == 0 ? key.first : fmt::format("{} #{}", key.first, key.second + 1);
+}
+
+}  // namespace
+
+TraceComparison compare_traces(const TraceContents& a, const TraceContents& b) {
+  TraceComparison comparison;
+  comparison.step_a = steady_step(a);
+  comparison.step_b = steady_step(b);
+  comparison.step_error = relative_error(comparison.step_a, comparison.step_b);
+
+  const std::map<TaskKey, TaskTimes> times_a = times_by_task(a);
+  const std::map<TaskKey, TaskTimes> times_b = times_by_task(b);
+  std::map<std::string, KindDifference> kinds;
+  double largest = -1.0;
+  for (const auto& [key, entry] : times_a) {
+    const auto other = times_b.find(key);
+    if (other == times_b.end()) {
+      ++comparison.only_in_a;
+      continue;
+    }
+    KindDifference& kind = kinds[entry.kind];
+    kind.kind = entry.kind;
+    ++kind.tasks;
+    kind.a += entry.mean;
+    kind.b += other->second.mean;
+    const double distance = std::abs((entry.mean - other->second.mean).value);
+    if (distance > largest) {
+      largest = distance;
+      comparison.worst = TaskDifference{display_name(key), entry.mean, other->second.mean};
+    }
+  }
+  const std::size_t matched = times_a.size() - comparison.only_in_a;
+  comparison.only_in_b = times_b.size() - matched;
+  for (auto& [name, kind] : kinds) {
+    kind.error = relative_error(kind.a, kind.b);
+    comparison.by_kind.push_back(kind);
+  }
+  return comparison;
+}
+
+}  // namespace offstage::report

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "platform/units.h"
+
+// Reads a trace file written by chrome_trace.h: the tasks, each once, with when they ran.
+namespace offstage::report {
+
+struct TracedTask {
+  std::string name;  // "backward S3 m1 gpu0"
+  std::string kind;  // "backward"
+  std::uint32_t step = 0;
+  std::uint32_t id = 0;  // its place in program order
+  platform::Seconds start, duration;
+};
+
+struct TraceContents {
+  std::string file;
+  std::string backend;
+  std::string plan_hash;
+  std::vector<TracedTask> tasks;  // by step, then id
+};
+
+// Errors: Error(bad_input) with file, line and column when the file is missing, not well-formed,
+// or not a trace of offstage, or holds no task.
+TraceContents read_chrome_trace(const std::string& file);
+
+}  // namespace offstage::report
