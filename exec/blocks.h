@@ -45,30 +45,6 @@ struct Gradients {
   bool accumulate = false;  // add to what is there; false for the first micro-batch: overwrite
 };
 
-// What a layer holds from its forward to its backward.
-class Kept {
- public:
-  virtual ~Kept() = default;
-};
-
-// One layer between embedding and head. Stateless: any number of threads may use one object.
-class Layer {
- public:
-  virtual ~Layer() = default;
-
-  // output = layer(input), keeping nothing. output and input don't overlap.
-  virtual void forward(const float* weights, const float* input, float* output) const = 0;
-  // The same, keeping what backward needs (input stays the caller's to keep). output may be null
-  // when nobody reads it; what only it needs is then not computed.
-  virtual std::unique_ptr<Kept> forward_keep(const float* weights, const float* input,
-                                             float* output) const = 0;
-  // From the gradient of the output to that of the input; uses up `kept`. The two may be the same
-  // array.
-  virtual void backward(const float* weights, const float* input, std::unique_ptr<Kept> kept,
-                        const float* output_gradient, float* input_gradient,
-                        const Gradients& gradients) const = 0;
-};
-
 // Consecutive layers of a model that are on the device at one time (a scheduler::SubModel), as the
 // compute tasks see them.
 //

@@ -31,6 +31,7 @@ class TokenFile {
   void read(std::int64_t first, std::span<std::int64_t> out) const;
 
  private:
+  void read_format();  // of a .bin file
   std::string path_;
   std::int64_t vocab_ = 0;
   std::int64_t size_ = 0;         // tokens
