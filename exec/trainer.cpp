@@ -91,6 +91,7 @@ TrainResult Trainer::train(std::int64_t steps) {
     if (window.graph.steps >= result.graph.steps) {
       result.graph = std::move(window.graph);
       result.trace = std::move(window.trace);
+      result.first_step = steps_done_ - count;
     }
     left -= count;
   }

@@ -55,6 +55,7 @@ struct TrainResult {
   platform::Seconds step;        // median in the steady state
   std::vector<PoolPeak> memory;  // of pools the run uses
   scheduler::TaskGraph graph;    // of the last full window
+  std::int64_t first_step = 0;   // of that window, from 0
   scheduler::Trace trace;        // the same; its clock starts with the window
 };
 

@@ -1,0 +1,56 @@
+#include <exception>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "exec/train_command.h"
+#include "platform/error.h"
+
+// offstage-exec: the part of offstage that computes. A program of its own, so that offstage starts
+// without loading LibTorch; users run it through `offstage train`.
+
+namespace {
+
+using offstage::Error;
+using offstage::ErrorCode;
+
+int exit_status(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::does_not_fit:
+      return 1;
+    case ErrorCode::bad_usage:
+    case ErrorCode::bad_input:
+      return 2;
+    case ErrorCode::out_of_memory:
+    case ErrorCode::device:
+    case ErrorCode::io:
+      return 3;
+  }
+  return 3;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("The executor of offstage; started by `offstage train`", "offstage-exec");
+  app.require_subcommand(1);
+  offstage::exec::add_train_command(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : exit_status(ErrorCode::bad_usage);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Error& error) {
+    fmt::print(stderr, "offstage: {}\n", error.what());
+    return exit_status(error.code());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "offstage: {}\n", error.what());
+    return exit_status(ErrorCode::device);
+  }
+}
