@@ -1,0 +1,128 @@
+#include "scheduler/planner.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "scheduler/cost_model.h"
+#include "scheduler/metrics.h"
+#include "scheduler/small_machine.h"
+#include "scheduler/step_graph.h"
+
+namespace offstage::scheduler {
+namespace {
+
+using platform::Bytes;
+using platform::Seconds;
+
+workloads::Workload small_workload() {
+  workloads::Workload workload;
+  auto& model = workload.model;
+  model.name = "small";
+  model.architecture = "GPT2LMHeadModel";
+  model.layers = 4;
+  model.hidden = model.embedding_dim = 8;
+  model.heads = model.kv_heads = 2;
+  model.head_dim = 4;
+  model.ffn = 32;
+  model.vocab = 100;
+  model.max_positions = model.position_rows = 16;
+  workload.sequence_length = 16;
+  workload.global_batch = 8;
+  return workload;
+}
+
+platform::Machine roomy_machine() {
+  auto machine = small_machine();
+  for (auto& pool : machine.pools) pool.capacity.value = {10'000'000};
+  return machine;
+}
+
+// A closed form in place of the simulator: the bound itself.
+std::vector<Seconds> bounds(std::span<const Plan> plans) {
+  std::vector<Seconds> steps;
+  for (const auto& plan : plans) {
+    const auto graph = make_step_graph(plan, 1);
+    steps.push_back(step_bound(plan, graph, make_costs(plan, exact_profile(), graph)).seconds);
+  }
+  return steps;
+}
+
+TEST_CASE("the planner takes the plan that is evaluated fastest", "[scheduler][unit]") {
+  const auto machine = roomy_machine();
+  const auto workload = small_workload();
+  const auto profile = exact_profile();
+  std::vector<Plan> seen;
+  const auto result =
+      choose_plan({machine, workload, profile, {}}, [&](std::span<const Plan> plans) {
+        seen.assign(plans.begin(), plans.end());
+        std::vector<Seconds> steps;
+        for (std::size_t i = 0; i < plans.size(); ++i) {
+          steps.push_back({10.0 - static_cast<double>(i)});  // the last one is the fastest
+        }
+        return steps;
+      });
+  REQUIRE(result.fits);
+  REQUIRE(seen.size() > 1);
+  CHECK(result.step.value == Approx(10.0 - static_cast<double>(seen.size() - 1)));
+  CHECK(result.plan.strategy.micro_batch == seen.back().strategy.micro_batch);
+  REQUIRE(result.runner_up_step.has_value());
+  CHECK(result.runner_up_step->value > result.step.value);
+  CHECK_FALSE(result.plan.reasons.empty());
+}
+
+TEST_CASE("knobs fixed by the user stay fixed", "[scheduler][unit]") {
+  const auto machine = roomy_machine();
+  const auto workload = small_workload();
+  const auto profile = exact_profile();
+  StrategyRequest request;
+  request.micro_batch = 2;
+  request.layers_per_submodel = 4;
+  request.activations = ActivationPlace::cpu;
+  const auto result = choose_plan({machine, workload, profile, request}, bounds);
+  CHECK(result.plan.strategy.micro_batch == 2);
+  CHECK(result.plan.strategy.layers_per_submodel == 4);
+  CHECK(result.plan.strategy.activations == ActivationPlace::cpu);
+  CHECK(std::ranges::any_of(result.plan.reasons, [](const std::string& reason) {
+    return reason == "micro_batch 2: fixed in the config";
+  }));
+}
+
+TEST_CASE("when nothing fits the plan that lacks least is returned with its shortfall",
+          "[scheduler][unit]") {
+  auto machine = roomy_machine();
+  machine.pools[0].capacity.value = {1};
+  const auto workload = small_workload();
+  const auto profile = exact_profile();
+  const auto result = choose_plan({machine, workload, profile, {}}, bounds);
+  CHECK_FALSE(result.fits);
+  // The least of anything: one block a sub-model, single slots, one sequence at a time.
+  CHECK(result.plan.strategy.micro_batch == 1);
+  CHECK(result.plan.strategy.layers_per_submodel == 1);
+  CHECK(result.plan.strategy.weight_slots == 1);
+  CHECK_THAT(result.plan.memory.shortfall_message(), Catch::Contains("gpu0 is short by"));
+}
+
+TEST_CASE("planning is deterministic", "[scheduler][unit]") {
+  const auto machine = roomy_machine();
+  const auto workload = small_workload();
+  const auto profile = exact_profile();
+  const auto a = choose_plan({machine, workload, profile, {}}, bounds);
+  const auto b = choose_plan({machine, workload, profile, {}}, bounds);
+  CHECK(a.plan.reasons == b.plan.reasons);
+  CHECK(a.step == b.step);
+}
+
+TEST_CASE("a batch that can't be dealt to the GPUs is refused with the nearest that can",
+          "[scheduler][unit]") {
+  const auto machine = roomy_machine();
+  auto workload = small_workload();
+  workload.global_batch = 7;
+  const auto profile = exact_profile();
+  CHECK_THROWS_WITH(choose_plan({machine, workload, profile, {}}, bounds),
+                    Catch::Contains("global_batch 7") && Catch::Contains("6 and 8"));
+}
+
+}  // namespace
+}  // namespace offstage::scheduler
