@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "platform/document_node.h"
 
@@ -80,6 +81,35 @@ constexpr std::array<Unit, 9> kUnits{{{"B", 1},
                                       {"MiB", 1048576.0},
                                       {"GiB", 1073741824.0},
                                       {"TiB", 1099511627776.0}}};
+
+nlohmann::json json_of(const NodeData& data) {
+  nlohmann::json result;
+  switch (data.kind) {
+    case Node::Kind::null:
+      break;
+    case Node::Kind::sequence:
+      result = nlohmann::json::array();
+      for (const auto& item : data.items) result.push_back(json_of(*item));
+      break;
+    case Node::Kind::map:
+      result = nlohmann::json::object();
+      for (const auto& entry : data.entries) result[entry.key] = json_of(*entry.value);
+      break;
+    case Node::Kind::scalar: {
+      std::int64_t whole = 0;
+      const char* const end = data.scalar.data() + data.scalar.size();
+      if (!is_plain_number(data)) {
+        const bool boolean = !data.quoted && (data.scalar == "true" || data.scalar == "false");
+        result = boolean ? nlohmann::json(data.scalar == "true") : nlohmann::json(data.scalar);
+      } else if (std::from_chars(data.scalar.data(), end, whole).ptr == end) {
+        result = whole;
+      } else {
+        result = leading_number(data.scalar)->value;
+      }
+    }
+  }
+  return result;
+}
 
 // The largest whole number a double holds beside its neighbours.
 constexpr double kExactInteger = 9007199254740992.0;  // 2^53, IEEE 754 binary64
@@ -235,5 +265,7 @@ std::string Node::choice(const std::vector<std::string>& allowed) const {
   }
   return data_->scalar;
 }
+
+std::string Node::json() const { return json_of(*data_).dump(); }
 
 }  // namespace offstage::platform

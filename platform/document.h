@@ -58,6 +58,10 @@ class Node {
   // One of `allowed`; the error lists them and the nearest.
   std::string choice(const std::vector<std::string>& allowed) const;
 
+  // This value as JSON text on one line, the keys of maps in alphabetical order: equal values give
+  // equal text.
+  std::string json() const;
+
   // An Error(bad_input) at this place: `file:line:column: path: message`.
   Error error(const std::string& message) const;
 
