@@ -52,11 +52,13 @@ find_package_handle_standard_args(
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   add_library(LibTorch::c10 SHARED IMPORTED)
-  set_target_properties(
+  set_target_properties(LibTorch::c10 PROPERTIES IMPORTED_LOCATION "${LibTorch_C10_LIBRARY}")
+  # Searched last: the wheel carries headers of other libraries (fmt 12, nlohmann) that must not
+  # take the place of the system's, whose libraries we link.
+  target_compile_options(
     LibTorch::c10
-    PROPERTIES IMPORTED_LOCATION "${LibTorch_C10_LIBRARY}"
-               INTERFACE_INCLUDE_DIRECTORIES
-               "${LibTorch_INCLUDE_DIR};${LibTorch_INCLUDE_DIR}/torch/csrc/api/include")
+    INTERFACE "SHELL:-idirafter \"${LibTorch_INCLUDE_DIR}\""
+              "SHELL:-idirafter \"${LibTorch_INCLUDE_DIR}/torch/csrc/api/include\"")
   add_library(LibTorch::cpu SHARED IMPORTED)
   set_target_properties(LibTorch::cpu PROPERTIES IMPORTED_LOCATION "${LibTorch_CPU_LIBRARY}")
   target_link_libraries(LibTorch::cpu INTERFACE LibTorch::c10 Threads::Threads)
