@@ -37,7 +37,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-Error::Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+Error::Error(ErrorCode code, const std::string& message)
+    : std::runtime_error(message), code_(code) {}
 
 Error::Error(ErrorCode code, const std::string& message, Where where)
     : std::runtime_error(with_place(where, message)), code_(code), where_(std::move(where)) {}

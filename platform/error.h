@@ -52,11 +52,11 @@ namespace detail {
 
 }  // namespace offstage
 
-// A broken invariant of our own (never bad input): prints condition, message and place, then aborts.
-// On in release builds too. The message is evaluated only on failure.
-#define OFFSTAGE_CHECK(condition, message)                                            \
-  do {                                                                                \
-    if (!(condition)) {                                                               \
-      ::offstage::detail::check_failed(#condition, (message), __FILE__, __LINE__);    \
-    }                                                                                 \
+// A broken invariant of our own (never bad input): prints condition, message and place, then
+// aborts. On in release builds too. The message is evaluated only on failure.
+#define OFFSTAGE_CHECK(condition, message)                                         \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
+      ::offstage::detail::check_failed(#condition, (message), __FILE__, __LINE__); \
+    }                                                                              \
   } while (false)

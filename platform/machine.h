@@ -165,8 +165,8 @@ struct Machine {
   std::string description;
   std::string file;             // where it was read; empty when found on this host
   std::string default_profile;  // name in calibration/profiles or a path
-  // What loads it again: the JSON value of a run config's `platform` key, paths absolute. Set by who
-  // read that key; plan files carry it.
+  // What loads it again: the JSON value of a run config's `platform` key, paths absolute. Set by
+  // who read that key; plan files carry it.
   std::string reference;
   std::vector<GpuModel> gpu_models;
   std::vector<Pool> pools;

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "platform/document.h"
+#include "platform/machine.h"
+#include "platform/virtual_machine.h"
+
+// This computer as a machine of virtual GPUs, as found by hwloc: cores, NUMA nodes, memory, and the
+// limits of a container. Its rates are guesses until `calibrate` has measured them, and say so.
+//
+//   const Machine machine = find_host({.virtual_gpus = 2, .gpu_memory = mebibytes(512)});
+namespace offstage::platform {
+
+struct HostOptions {
+  int virtual_gpus = 1;
+  Bytes gpu_memory = gibibytes(1);              // of each virtual GPU
+  std::optional<int> cores;                     // absent: what this process may use
+  int optimizer_threads = 1;                    // that share one update
+  std::optional<Bytes> host_memory;             // absent: what this computer or container has
+  std::optional<BytesPerSecond> copy_throttle;  // copy engines go no faster
+};
+
+// What a run config's `platform: {name: host, ...}` may say: virtual_gpus, gpu_memory_bytes, cores,
+// optimizer_threads, host_memory_bytes, copy_throttle_bytes_per_s.
+// Errors: Error(bad_input) with place.
+HostOptions read_host_options(const Node& node);
+
+// Errors: Error(bad_input) when the virtual GPUs need more memory than there is; Error(device) when
+// hwloc finds nothing.
+Machine find_host(const HostOptions& options);
+
+// The same before it becomes a machine, for `calibrate` to put measurements in.
+VirtualMachine find_virtual_host(const HostOptions& options);
+
+}  // namespace offstage::platform

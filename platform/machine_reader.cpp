@@ -1,0 +1,104 @@
+#include "platform/machine_reader.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "platform/node_reader.h"
+#include "platform/virtual_machine.h"
+
+namespace offstage::platform {
+namespace {
+
+constexpr const char* kHost = "host";
+constexpr const char* kExtension = ".yaml";
+
+bool is_path(const std::string& text) {
+  return text.find('/') != std::string::npos || text.ends_with(kExtension) ||
+         text.ends_with(".yml") || text.ends_with(".json");
+}
+
+// The catalog's file of that name; empty when there is none.
+std::optional<std::string> catalog_file(const std::string& name,
+                                        const std::string& catalog_directory) {
+  const auto names = catalog_names(catalog_directory);
+  if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
+  return (std::filesystem::path(catalog_directory) / (name + kExtension)).string();
+}
+
+std::string unknown_name(const std::string& name, const std::string& catalog_directory) {
+  auto known = catalog_names(catalog_directory);
+  known.emplace_back(kHost);
+  const auto nearest = nearest_match(name, known);
+  return fmt::format("no platform is named '{}'{}; known: {}, or the path of a .yaml file", name,
+                     nearest ? fmt::format(", did you mean '{}'?", *nearest) : "",
+                     fmt::join(known, ", "));
+}
+
+}  // namespace
+
+std::vector<std::string> catalog_names(const std::string& catalog_directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(catalog_directory, error)) {
+    if (entry.path().extension() == kExtension) names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Machine read_machine(const Document& document) {
+  const Node root = document.root();
+  const bool is_virtual = root.at("kind").choice({"node", "virtual"}) == "virtual";
+  return is_virtual ? make_machine(read_virtual_machine(root)) : read_node_machine(root);
+}
+
+Machine load_machine(const std::string& name_or_path, const std::string& catalog_directory,
+                     const HostOptions& host) {
+  if (name_or_path == kHost) return find_host(host);
+  if (is_path(name_or_path)) return read_machine(Document::load(name_or_path));
+  const auto file = catalog_file(name_or_path, catalog_directory);
+  if (!file) throw Error(ErrorCode::bad_input, unknown_name(name_or_path, catalog_directory));
+  return read_machine(Document::load(*file));
+}
+
+Machine read_platform(const Node& node, const std::string& catalog_directory) {
+  if (node.is_map()) {
+    const Node name = node.at("name");
+    if (name.text() != kHost) {
+      throw name.error("only `host` takes options; write the name of another platform as text");
+    }
+    return find_host(read_host_options(node));
+  }
+  const std::string text = node.text();
+  if (text == kHost) return find_host({});
+  if (!is_path(text)) {
+    const auto file = catalog_file(text, catalog_directory);
+    if (!file) throw node.error(unknown_name(text, catalog_directory));
+    return read_machine(Document::load(*file));
+  }
+  const auto path = std::filesystem::path(node.where().file).parent_path() / text;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    throw node.error(fmt::format("no such file: {}; check the path", path.string()));
+  }
+  return read_machine(Document::load(path.string()));
+}
+
+void write_machine(const Machine& machine, const std::string& path) {
+  write_virtual_machine(to_virtual(machine), path);
+}
+
+std::string data_directory(const std::string& executable, const std::string& name) {
+  const auto installed =
+      std::filesystem::path(executable).parent_path() / ".." / "share" / "offstage" / name;
+  std::error_code error;
+  if (std::filesystem::is_directory(installed, error)) return installed.lexically_normal().string();
+  return (std::filesystem::path(OFFSTAGE_SOURCE_DIRECTORY) / name).string();
+}
+
+}  // namespace offstage::platform
