@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include "workloads/hf_families.h"
+
+// Llama, Mistral, Qwen2 and Gemma: RMS norms, rotary positions, a gated feed-forward, grouped
+// queries. Defaults are those of transformers' configuration classes. `sliding_window` is ignored:
+// attention is costed over the whole sequence, and no parameter depends on it.
+namespace offstage::workloads {
+
+void read_llama_shape(const HfKeys& keys, Model& model) {
+  model.layers = keys.size({"num_hidden_layers"}, kMaxLayers);
+  model.hidden = keys.size({"hidden_size"}, kMaxHidden);
+  model.heads = keys.size({"num_attention_heads"}, kMaxHeads);
+  // Files older than grouped queries have no key for them.
+  model.kv_heads = keys.find_size({"num_key_value_heads"}, kMaxHeads).value_or(model.heads);
+  model.head_dim = keys.find_size({"head_dim"}, kMaxHidden).value_or(0);
+  model.vocab = keys.size({"vocab_size"}, kMaxVocab);
+  model.max_positions =
+      keys.find_size({"max_position_embeddings", "max_sequence_length"}, kMaxPositions).value_or(0);
+  model.norm = Norm::rms_norm;
+  model.norm_bias = false;
+  model.norm_epsilon = keys.number_or({"rms_norm_eps"}, 1e-6, 0.0, 1.0);
+  model.initializer_range = keys.number_or({"initializer_range"}, 0.02, 0.0, 10.0);
+  model.positions = Positions::rotary;
+  model.rope_theta = keys.number_or({"rope_theta"}, 10000.0, 1.0, 1e12);
+  model.activation = keys.activation({"hidden_act"}, Activation::silu);
+  model.gated = true;
+  model.qkv_bias = false;
+  model.attention_out_bias = false;
+  model.ffn_bias = false;
+  model.tied_embeddings = keys.flag_or("tie_word_embeddings", false);
+}
+
+void read_llama(const HfKeys& keys, Model& model) {
+  read_llama_shape(keys, model);
+  model.ffn = keys.size({"intermediate_size"}, kMaxFfn);
+  const bool attention_bias = keys.flag_or("attention_bias", false);
+  model.qkv_bias = attention_bias;
+  model.attention_out_bias = attention_bias;
+  model.ffn_bias = keys.flag_or("mlp_bias", false);
+}
+
+void read_qwen2(const HfKeys& keys, Model& model) {
+  read_llama_shape(keys, model);
+  model.ffn = keys.size({"intermediate_size"}, kMaxFfn);
+  // Qwen2Attention has these biases and no key to turn them off.
+  model.qkv_bias = true;
+}
+
+void read_gemma(const HfKeys& keys, Model& model) {
+  read_llama_shape(keys, model);
+  model.ffn = keys.size({"intermediate_size"}, kMaxFfn);
+  const bool attention_bias = keys.flag_or("attention_bias", false);
+  model.qkv_bias = attention_bias;
+  model.attention_out_bias = attention_bias;
+  model.tied_embeddings = keys.flag_or("tie_word_embeddings", true);
+  // GemmaMLP computes the tanh form whatever `hidden_act` says.
+  model.activation = Activation::gelu_tanh;
+  model.norms_per_block = model.family == Family::gemma2 ? 4 : 2;
+}
+
+}  // namespace offstage::workloads

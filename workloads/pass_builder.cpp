@@ -1,0 +1,176 @@
+#include "workloads/pass_builder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "platform/error.h"
+
+namespace offstage::workloads {
+namespace {
+
+constexpr std::int64_t kGradientBytes = 4;  // accumulated in f32 in both precisions
+constexpr std::int64_t kStatisticBytes = 4;
+
+double product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
+
+Operation memory_operation(std::string name, std::int64_t bytes, int kernels) {
+  Operation operation;
+  operation.name = std::move(name);
+  operation.kind = OperationKind::memory;
+  operation.bytes = {bytes};
+  operation.kernels = kernels;
+  return operation;
+}
+
+struct Shape {
+  std::int64_t m = 0, n = 0, k = 0;
+};
+
+// `result_bytes`: of one element of C, a read of the previous value included where it is added to.
+Operation gemm_operation(std::string name, Shape shape, std::int64_t element,
+                         std::int64_t result_bytes) {
+  Operation operation;
+  operation.name = std::move(name);
+  operation.kind = OperationKind::gemm;
+  operation.m = shape.m;
+  operation.n = shape.n;
+  operation.k = shape.k;
+  operation.flops = {product(shape.m, shape.n, shape.k)};
+  operation.bytes = {element * (shape.m * shape.k + shape.k * shape.n) +
+                     result_bytes * shape.m * shape.n};
+  return operation;
+}
+
+}  // namespace
+
+std::int64_t element_size(platform::Precision precision) {
+  return precision == platform::Precision::bf16 ? 2 : 4;
+}
+
+PassBuilder::PassBuilder(const Model& model, const Batch& batch)
+    : model_(model),
+      batch_(batch),
+      tokens_(batch.micro_batch * batch.sequence_length),
+      element_(element_size(batch.precision)) {}
+
+void PassBuilder::gemm_backward(const std::string& name, std::int64_t out, std::int64_t in,
+                                std::vector<Operation>& group) const {
+  group.push_back(gemm_operation(name + ".dgrad", {tokens_, in, out}, element_, element_));
+  if (batch_.precision == platform::Precision::bf16) {
+    group.push_back(
+        gemm_operation(name + ".wgrad", {out, in, tokens_}, element_, 2 * kGradientBytes));
+  } else {
+    group.push_back(gemm_operation(name + ".wgrad", {out, in, tokens_}, element_, kGradientBytes));
+    group.push_back(memory_operation(name + ".accumulate", 3 * kGradientBytes * out * in, 1));
+  }
+}
+
+void PassBuilder::linear(const std::string& name, std::int64_t out, std::int64_t in, bool bias) {
+  forward_.push_back(gemm_operation(name, {tokens_, out, in}, element_, element_));
+  std::vector<Operation> group;
+  gemm_backward(name, out, in, group);
+  if (bias) {
+    group.push_back(memory_operation(name + ".bias_grad", element_ * tokens_ * out, 1));
+  }
+  backward_groups_.push_back(std::move(group));
+}
+
+void PassBuilder::expert_linear(const std::string& name, std::int64_t out, std::int64_t in,
+                                std::int64_t rows) {
+  // Even routing; with fewer rows than experts some experts stay idle.
+  const std::int64_t used = std::min(model_.experts->count, rows);
+  const std::int64_t each = (rows + used - 1) / used;
+  const auto spread = [&](Operation operation) {
+    operation.count = used;
+    operation.kernels = static_cast<int>(used);
+    operation.flops = {product(rows, out, in)};  // exact where rows do not divide evenly
+    operation.bytes = operation.bytes * used;
+    return operation;
+  };
+  forward_.push_back(spread(gemm_operation(name, {each, out, in}, element_, element_)));
+  backward_groups_.push_back(
+      {spread(gemm_operation(name + ".dgrad", {each, in, out}, element_, element_)),
+       spread(gemm_operation(name + ".wgrad", {out, in, each}, element_, 2 * kGradientBytes))});
+}
+
+void PassBuilder::attention(std::int64_t qk_dim, std::int64_t value_dim) {
+  const std::int64_t query = tokens_ * model_.heads;
+  const std::int64_t key = tokens_ * model_.kv_heads;
+  const std::int64_t inputs = query * qk_dim + key * (qk_dim + value_dim);
+  const std::int64_t output = query * value_dim;
+  const std::int64_t statistics = query * kStatisticBytes;
+  const double dims = static_cast<double>(qk_dim + value_dim) / 2.0;
+  const double square =
+      static_cast<double>(batch_.sequence_length) * static_cast<double>(batch_.sequence_length);
+  const double heads = static_cast<double>(batch_.micro_batch * model_.heads);
+
+  Operation forward;
+  forward.name = "attention";
+  forward.kind = OperationKind::attention;
+  forward.head_dim = qk_dim;
+  forward.sequence_length = batch_.sequence_length;
+  forward.causal = model_.causal;
+  forward.flops = {heads * 4.0 * square * dims * (model_.causal ? 0.5 : 1.0)};
+  forward.bytes = {element_ * (inputs + output) + statistics};
+
+  Operation backward = forward;
+  backward.name = "attention.backward";
+  backward.flops = forward.flops * 2.5;
+  // Reads inputs, output and its gradient; writes the inputs' gradients.
+  backward.bytes = {element_ * 2 * (inputs + output) + 2 * statistics};
+  backward.kernels = 3;
+  forward_.push_back(std::move(forward));
+  backward_groups_.push_back({std::move(backward)});
+}
+
+void PassBuilder::norm(const std::string& name, std::int64_t width) {
+  const std::int64_t plane = element_ * tokens_ * width;
+  forward_.push_back(memory_operation(name, 2 * plane, 1));
+  // Input's gradient: two reads, one write. Weights' gradients: the two reads again.
+  backward_groups_.push_back({memory_operation(name + ".backward", 5 * plane, 2)});
+}
+
+void PassBuilder::activation(std::int64_t rows, std::int64_t width) {
+  const std::int64_t plane = element_ * rows * width;
+  const std::int64_t forward_planes = model_.gated ? 3 : 2;
+  const std::int64_t backward_planes = model_.gated ? 5 : 3;
+  memory("activation", forward_planes * plane, backward_planes * plane);
+}
+
+void PassBuilder::rotary(std::int64_t width) {
+  const std::int64_t bytes = 2 * element_ * tokens_ * width;
+  memory("rotary", bytes, bytes);
+}
+
+void PassBuilder::residual_add(const std::string& name) {
+  const std::int64_t bytes = 3 * element_ * tokens_ * model_.hidden;
+  memory(name, bytes, bytes);
+}
+
+void PassBuilder::memory(const std::string& name, std::int64_t forward_bytes,
+                         std::int64_t backward_bytes) {
+  forward_memory(name, forward_bytes);
+  backward_memory(name + ".backward", backward_bytes);
+}
+
+void PassBuilder::forward_memory(const std::string& name, std::int64_t bytes) {
+  forward_.push_back(memory_operation(name, bytes, 1));
+}
+
+void PassBuilder::backward_memory(const std::string& name, std::int64_t bytes, int kernels) {
+  backward_groups_.push_back({memory_operation(name, bytes, kernels)});
+}
+
+Passes PassBuilder::take() {
+  Passes passes;
+  passes.forward = std::move(forward_);
+  std::ranges::reverse(backward_groups_);
+  for (std::vector<Operation>& group : backward_groups_) {
+    std::ranges::move(group, std::back_inserter(passes.backward));
+  }
+  return passes;
+}
+
+}  // namespace offstage::workloads

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "workloads/operations.h"
+
+// Collects a layer's forward operations in order and, with each, the backward operations it will
+// need; the backward pass is the reverse of the forward one.
+namespace offstage::workloads {
+
+class PassBuilder {
+ public:
+  PassBuilder(const Model& model, const Batch& batch);
+
+  // tokens x in -> tokens x out, with its weight's and its bias's gradients.
+  void linear(const std::string& name, std::int64_t out, std::int64_t in, bool bias);
+  // The same for `rows` rows spread evenly over up to `experts` weights of their own.
+  void expert_linear(const std::string& name, std::int64_t out, std::int64_t in, std::int64_t rows);
+  // qk_dim and value_dim differ only with latent attention.
+  void attention(std::int64_t qk_dim, std::int64_t value_dim);
+  void norm(const std::string& name, std::int64_t width);
+  void activation(std::int64_t rows, std::int64_t width);
+  void rotary(std::int64_t width);
+  void residual_add(const std::string& name);
+  // Bytes each way, one kernel each way.
+  void memory(const std::string& name, std::int64_t forward_bytes, std::int64_t backward_bytes);
+  void forward_memory(const std::string& name, std::int64_t bytes);
+  void backward_memory(const std::string& name, std::int64_t bytes, int kernels = 1);
+
+  std::int64_t tokens() const { return tokens_; }
+  std::int64_t element() const { return element_; }
+
+  Passes take();
+
+ private:
+  void gemm_backward(const std::string& name, std::int64_t out, std::int64_t in,
+                     std::vector<Operation>& group) const;
+
+  const Model& model_;
+  Batch batch_;
+  std::int64_t tokens_ = 0;
+  std::int64_t element_ = 0;
+  std::vector<Operation> forward_;
+  std::vector<std::vector<Operation>> backward_groups_;  // in forward order
+};
+
+}  // namespace offstage::workloads
