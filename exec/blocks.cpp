@@ -147,9 +147,11 @@ double SubModelCompute::Parts::backward(const Weights& weights, const Tokens& to
                                         const Pass& pass) const {
   // inputs[i] is what block i reads; one more for the head. Those after the boundary are ours.
   std::vector<at::Tensor> inputs;
-  inputs.push_back(embedding ? activation()
-                             : view_of(pass.input, context.tokens(), context.model.hidden));
-  if (embedding && (head || !blocks.empty())) {
+  const bool embedding_alone = embedding && blocks.empty() && !head;
+  if (!embedding) {
+    inputs.push_back(view_of(pass.input, context.tokens(), context.model.hidden));
+  } else if (!embedding_alone) {
+    inputs.push_back(activation());
     embedding->forward(weights.own, tokens.inputs, inputs[0].data_ptr<float>());
   }
   std::vector<std::unique_ptr<Kept>> kept;
@@ -162,8 +164,7 @@ double SubModelCompute::Parts::backward(const Weights& weights, const Tokens& to
                                       needed ? inputs[i + 1].data_ptr<float>() : nullptr));
   }
   // One array carries the gradient back from layer to layer.
-  at::Tensor gradient =
-      pass.input_gradient == nullptr && !(blocks.empty() && !head) ? activation() : at::Tensor();
+  const at::Tensor gradient = embedding && !embedding_alone ? activation() : at::Tensor();
   float* const carried = gradient.defined() ? gradient.data_ptr<float>() : pass.input_gradient;
   const float* output_gradient = pass.output_gradient;
   double loss = 0.0;

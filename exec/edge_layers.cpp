@@ -126,13 +126,11 @@ void EmbeddingLayer::backward(const std::int64_t* inputs, const float* output_gr
     std::fill_n(gradients.own, parameter_count_, 0.0F);
   }
   const std::int64_t hidden = context_.model.hidden;
-  {
-    const at::Tensor order = at::empty({context_.tokens()}, at::kLong);
-    const at::Tensor sum = at::empty({hidden}, at::kFloat);
-    embed_backward(context_, inputs, output_gradient,
-                   {order.data_ptr<std::int64_t>(), sum.data_ptr<float>()},
-                   gradients.own + word_offset_);
-  }
+  const at::Tensor order = at::empty({context_.tokens()}, at::kLong);
+  const at::Tensor sum = at::empty({hidden}, at::kFloat);
+  embed_backward(context_, inputs, output_gradient,
+                 {order.data_ptr<std::int64_t>(), sum.data_ptr<float>()},
+                 gradients.own + word_offset_);
   if (position_offset_) {
     const std::int64_t rows = context_.sequence_length;
     const at::Tensor dy = view_of(output_gradient, context_.micro_batch, rows * hidden);

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "tests/exec/small_models.h"
+
+// What the executor's results are measured against: the model as one piece, from torch's own
+// functions, differentiated by autograd.
+namespace offstage::exec::testing {
+
+// Gradients and loss of one step, micro-batch after micro-batch, each weight's gradients added by
+// autograd. With tied embeddings the head reads a matrix of its own that starts equal, so that the
+// two parts of its gradient are summed apart.
+StepResult reference_step(const workloads::LayerTable& table, const LayerArrays& weights,
+                          const std::vector<MicroBatch>& batches);
+
+}  // namespace offstage::exec::testing

@@ -1,0 +1,96 @@
+#include <utility>
+
+#include <catch2/catch.hpp>
+
+#include "exec/arena.h"
+#include "exec/blocks.h"
+#include "scheduler/working_memory.h"
+#include "tests/exec/small_models.h"
+
+using namespace offstage::exec;
+using namespace offstage::exec::testing;
+using offstage::platform::Bytes;
+using offstage::platform::mebibytes;
+
+namespace {
+
+struct Peaks {
+  Bytes forward, backward;
+};
+
+// What a sub-model's passes take beside their slots, which are heap arrays here.
+Peaks measured_peaks(const offstage::workloads::LayerTable& table, std::size_t first,
+                     std::size_t last) {
+  const auto batches = make_batches(table, 1, 3);
+  const Tokens tokens{batches[0].inputs.data(), batches[0].targets.data()};
+  const SubModelCompute part(table, first, last);
+  const auto activation = static_cast<std::size_t>(
+      table.batch.micro_batch * table.batch.sequence_length * table.model.hidden);
+  std::vector<float> weights(static_cast<std::size_t>(part.parameter_count()), 0.01F);
+  std::vector<float> gradients(weights.size());
+  const auto matrix = static_cast<std::size_t>(table.model.vocab * table.model.hidden);
+  std::vector<float> tied(matrix, 0.01F), tied_gradient(matrix);
+  std::vector<float> input(activation, 0.5F), output(activation), gradient(activation, 0.1F);
+  Arena arena("gpu0", mebibytes(512));
+  Peaks peaks;
+  {
+    const ArenaScope scope(arena, {"forward", "working space"});
+    part.forward({weights.data(), tied.data()}, tokens, input.data(), output.data());
+    peaks.forward = arena.peak();
+    CHECK(arena.live() == Bytes{0});
+    arena.reset_peak();
+    part.backward({weights.data(), tied.data()}, tokens,
+                  {.input = input.data(),
+                   .output_gradient = gradient.data(),
+                   .input_gradient = part.has_embedding() ? nullptr : gradient.data(),
+                   .gradients = {gradients.data(), tied_gradient.data(), true}});
+    peaks.backward = arena.peak();
+    CHECK(arena.live() == Bytes{0});
+  }
+  return peaks;
+}
+
+offstage::workloads::Model wide(offstage::workloads::Model model) {
+  model.hidden = model.embedding_dim = 96;
+  model.heads = 6;
+  model.kv_heads = model.kv_heads > 2 ? 6 : 2;
+  model.head_dim = 16;
+  model.rotary_dim = model.rotary_dim > 0 ? 16 : 0;
+  model.ffn = 100;
+  model.vocab = 640;
+  model.max_positions = 1024;
+  model.position_rows = model.position_rows > 0 ? 1024 : 0;
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("a pass takes the working memory that was planned, to the byte", "[exec]") {
+  install_arena_allocator();
+  set_compute_threads(1);
+  struct Batch {
+    std::int64_t micro_batch, sequence_length;
+  };
+  // Attention's scratch changes at 192 and 768 tokens; logits outweigh weights and the reverse.
+  for (const Batch& batch :
+       {Batch{1, 1}, Batch{1, 8}, Batch{3, 31}, Batch{2, 200}, Batch{1, 800}}) {
+    for (const auto& small : {gpt2_model(), llama_model(false), llama_model(true), qwen_model()}) {
+      for (const auto& model : {small, wide(small)}) {
+        if (batch.sequence_length > model.max_positions) {
+          continue;
+        }
+        const auto table = table_of(model, batch.micro_batch, batch.sequence_length);
+        // Embedding; one block; two; all three; head.
+        for (const auto& [first, last] : std::vector<std::pair<std::size_t, std::size_t>>{
+                 {0, 1}, {1, 2}, {1, 3}, {1, 4}, {4, 5}}) {
+          CAPTURE(model.name, model.hidden, batch.micro_batch, batch.sequence_length, first, last);
+          const Peaks peaks = measured_peaks(table, first, last);
+          CHECK(peaks.forward.value ==
+                offstage::scheduler::submodel_forward_bytes(table, first, last).value);
+          CHECK(peaks.backward.value ==
+                offstage::scheduler::submodel_backward_bytes(table, first, last).value);
+        }
+      }
+    }
+  }
+}
