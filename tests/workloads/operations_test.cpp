@@ -1,0 +1,135 @@
+#include "workloads/operations.h"
+
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "platform/document.h"
+#include "workloads/hf_config.h"
+
+namespace offstage::workloads {
+namespace {
+
+using platform::Precision;
+
+Model load(const std::string& name) {
+  return read_hf_config(platform::Document::load("workloads/data/hf_configs/" + name + ".json"));
+}
+
+const Operation& find(const std::vector<Operation>& operations, const std::string& name) {
+  for (const Operation& operation : operations) {
+    if (operation.name == name) {
+      return operation;
+    }
+  }
+  FAIL("no operation " << name);
+  return operations.front();
+}
+
+double flops(const std::vector<Operation>& operations) {
+  double sum = 0.0;
+  for (const Operation& operation : operations) {
+    sum += operation.flops.value;
+  }
+  return sum;
+}
+
+TEST_CASE("a block of GPT-2 computes 24 h^2 and 2 s h a token forward", "[workloads][unit]") {
+  // Products: 2 (3 + 1 + 4 + 4) h^2 = 24 h^2 a token. Causal attention: half of 4 s^2 d a head, so
+  // 2 s h a token. h = 768, s = 1024, two sequences: 2048 tokens.
+  const Batch batch{.micro_batch = 2, .sequence_length = 1024, .precision = Precision::bf16};
+  const Passes passes = block_operations(load("gpt2"), batch, BlockKind::dense);
+  const double products = 2048.0 * 24.0 * 768.0 * 768.0;
+  const double attention = 2048.0 * 2.0 * 1024.0 * 768.0;
+  CHECK(flops(passes.forward) == products + attention);
+  // Each product has two of its size behind it, attention 2.5 of its size.
+  CHECK(flops(passes.backward) == 2.0 * products + 2.5 * attention);
+}
+
+TEST_CASE("a product and its two gradients have the shapes of the chain rule",
+          "[workloads][unit]") {
+  const Batch batch{.micro_batch = 2, .sequence_length = 8, .precision = Precision::bf16};
+  const Passes passes = block_operations(load("gpt2"), batch, BlockKind::dense);
+  const Operation& forward = find(passes.forward, "fc_in");
+  CHECK(forward.m == 16);
+  CHECK(forward.n == 3072);
+  CHECK(forward.k == 768);
+  // 16 x 768 in, 768 x 3072 weights, 16 x 3072 out, 2 bytes each.
+  CHECK(forward.bytes.value == 2 * (16 * 768 + 768 * 3072 + 16 * 3072));
+  const Operation& dgrad = find(passes.backward, "fc_in.dgrad");
+  CHECK(dgrad.n == 768);
+  CHECK(dgrad.k == 3072);
+  const Operation& wgrad = find(passes.backward, "fc_in.wgrad");
+  CHECK(wgrad.m == 3072);
+  CHECK(wgrad.n == 768);
+  CHECK(wgrad.k == 16);
+  // Operands in bf16; the gradient is read and written in f32.
+  CHECK(wgrad.bytes.value == 2 * 16 * (3072 + 768) + 8 * 3072 * 768);
+}
+
+TEST_CASE("f32 adds a weight's gradient in an operation of its own", "[workloads][unit]") {
+  const Batch batch{.micro_batch = 1, .sequence_length = 8, .precision = Precision::f32};
+  const Passes passes = block_operations(load("gpt2"), batch, BlockKind::dense);
+  const Operation& add = find(passes.backward, "fc_in.accumulate");
+  CHECK(add.kind == OperationKind::memory);
+  CHECK(add.bytes.value == 12 * 3072 * 768);
+}
+
+TEST_CASE("grouped queries make the products of keys and values smaller", "[workloads][unit]") {
+  // Llama-2-70B: h = 8192, 8 of 64 heads for keys, ffn 28672, s = 4096. A token's products:
+  // 2 h (h + 2 h / 8 + h + 3 x 28672); attention 2 s h as without groups.
+  const Batch batch{.micro_batch = 1, .sequence_length = 4096, .precision = Precision::bf16};
+  const Passes passes = block_operations(load("llama-2-70b"), batch, BlockKind::dense);
+  const double products = 2.0 * 8192.0 * (8192.0 + 2048.0 + 8192.0 + 3.0 * 28672.0);
+  const double attention = 2.0 * 4096.0 * 8192.0;
+  CHECK(flops(passes.forward) == 4096.0 * (products + attention));
+  CHECK(find(passes.forward, "k").n == 1024);
+}
+
+TEST_CASE("a mixture of experts computes the active experts only", "[workloads][unit]") {
+  // 2048 tokens to 2 of 8 experts: 4096 rows, 512 for each.
+  const Batch batch{.micro_batch = 1, .sequence_length = 2048, .precision = Precision::bf16};
+  const Passes passes = block_operations(load("mixtral-8x7b"), batch, BlockKind::experts);
+  const Operation& gate = find(passes.forward, "expert_gate");
+  CHECK(gate.m == 512);
+  CHECK(gate.count == 8);
+  CHECK(gate.kernels == 8);
+  CHECK(gate.flops.value == 2.0 * 4096.0 * 14336.0 * 4096.0);
+}
+
+TEST_CASE("rows that do not divide among experts are counted exactly", "[workloads][unit]") {
+  // 3 tokens to 4 of 60 experts: 12 rows, one for each of 12 experts.
+  const Batch batch{.micro_batch = 1, .sequence_length = 3, .precision = Precision::bf16};
+  const Passes passes = block_operations(load("qwen1.5-moe-a2.7b"), batch, BlockKind::experts);
+  const Operation& gate = find(passes.forward, "expert_gate");
+  CHECK(gate.count == 12);
+  CHECK(gate.m == 1);
+  CHECK(gate.flops.value == 2.0 * 12.0 * 1408.0 * 2048.0);
+}
+
+TEST_CASE("latent attention counts different widths of keys and values", "[workloads][unit]") {
+  // 16 heads, queries and keys of 192, values of 128: 2 s^2 (192 + 128) a head, halved (causal).
+  const Batch batch{.micro_batch = 1, .sequence_length = 1024, .precision = Precision::bf16};
+  const Passes passes = block_operations(load("deepseek-v2-lite"), batch, BlockKind::dense);
+  CHECK(find(passes.forward, "attention").flops.value == 16.0 * 1024.0 * 1024.0 * (192.0 + 128.0));
+}
+
+TEST_CASE("backward is forward reversed", "[workloads][unit]") {
+  const Batch batch{.micro_batch = 1, .sequence_length = 8, .precision = Precision::bf16};
+  const Passes passes = block_operations(load("llama-2-7b"), batch, BlockKind::dense);
+  CHECK(passes.forward.front().name == "attention_norm");
+  CHECK(passes.backward.front().name == "ffn_add.backward");
+  CHECK(passes.backward.back().name == "attention_norm.backward");
+}
+
+TEST_CASE("the head's loss reads and writes f32 logits", "[workloads][unit]") {
+  const Batch batch{.micro_batch = 1, .sequence_length = 16, .precision = Precision::bf16};
+  const Passes passes = head_operations(load("gpt2"), batch);
+  CHECK(find(passes.forward, "lm_head").flops.value == 2.0 * 16.0 * 50257.0 * 768.0);
+  CHECK(find(passes.forward, "logits_to_f32").bytes.value == 6 * 16 * 50257);
+  CHECK(find(passes.forward, "cross_entropy").bytes.value == 8 * 16 * 50257);
+}
+
+}  // namespace
+}  // namespace offstage::workloads
