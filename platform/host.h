@@ -15,11 +15,11 @@ namespace offstage::platform {
 
 struct HostOptions {
   int virtual_gpus = 1;
-  Bytes gpu_memory = gibibytes(1);              // of each virtual GPU
-  std::optional<int> cores;                     // absent: what this process may use
-  int optimizer_threads = 1;                    // that share one update
-  std::optional<Bytes> host_memory;             // absent: what this computer or container has
-  std::optional<BytesPerSecond> copy_throttle;  // copy engines go no faster
+  Bytes gpu_memory = gibibytes(1);                   // of each virtual GPU
+  std::optional<int> cores = {};                     // absent: what this process may use
+  int optimizer_threads = 1;                         // that share one update
+  std::optional<Bytes> host_memory = {};             // absent: what this computer or container has
+  std::optional<BytesPerSecond> copy_throttle = {};  // copy engines go no faster
 };
 
 // What a run config's `platform: {name: host, ...}` may say: virtual_gpus, gpu_memory_bytes, cores,

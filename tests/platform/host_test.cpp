@@ -1,0 +1,65 @@
+#include "platform/host.h"
+
+#include <catch2/catch.hpp>
+
+#include "platform/document.h"
+
+using namespace offstage;
+using namespace offstage::platform;
+using Catch::Contains;
+
+TEST_CASE("this host is found with the virtual GPUs asked for", "[platform][unit]") {
+  const Machine machine = find_host({.virtual_gpus = 2, .gpu_memory = mebibytes(64)});
+  REQUIRE(machine.gpus.size() == 2);
+  CHECK(machine.pools[machine.gpus[1].pool].capacity.value == mebibytes(64));
+  REQUIRE(machine.sockets.size() == 1);
+  CHECK(machine.sockets[0].cores >= 1);
+  CHECK(machine.pools[machine.sockets[0].pool].capacity.value > mebibytes(128));
+  CHECK(machine.default_profile == "offstage-cpu");
+}
+
+TEST_CASE("an uncalibrated host says that its rates are guesses", "[platform][unit]") {
+  const Machine machine = find_host({.gpu_memory = mebibytes(64)});
+  CHECK_THAT(machine.description, Contains("uncalibrated"));
+  CHECK(machine.core_copy_rate->confidence == Confidence::assumed);
+  CHECK_THAT(machine.core_copy_rate->source, Contains("offstage calibrate"));
+  CHECK(machine.gpu_models[0].gemm.confidence == Confidence::assumed);
+  CHECK_FALSE(machine.collective_route.has_value());
+}
+
+TEST_CASE("options fix what would be found", "[platform][unit]") {
+  const Machine machine = find_host({.virtual_gpus = 1,
+                                     .gpu_memory = mebibytes(1),
+                                     .cores = 3,
+                                     .host_memory = gibibytes(2),
+                                     .copy_throttle = BytesPerSecond{1e9}});
+  CHECK(machine.sockets[0].cores == 3);
+  CHECK(machine.links[0].capacity.value == BytesPerSecond{3e9});
+  const Pool& host = machine.pools[machine.sockets[0].pool];
+  CHECK(host.capacity.value == gibibytes(2));
+  // Only the virtual GPU's memory is reserved: what else runs here is the asker's business.
+  CHECK(host.reserves.size() == 1);
+  CHECK(machine.copy_throttle->value == BytesPerSecond{1e9});
+}
+
+TEST_CASE("virtual GPUs larger than the host are refused", "[platform][unit]") {
+  CHECK_THROWS_WITH(find_host({.virtual_gpus = 4, .gpu_memory = gibibytes(200'000)}),
+                    Contains("use fewer or smaller virtual GPUs"));
+}
+
+TEST_CASE("host options are read with bounds", "[platform][unit]") {
+  const auto options = [](const std::string& text) {
+    return read_host_options(Document::parse("run.yaml", text, false).root());
+  };
+  const HostOptions read = options(
+      "{virtual_gpus: 2, gpu_memory_bytes: 64MiB, cores: 1, "
+      "copy_throttle_bytes_per_s: 2e9, optimizer_threads: 2}");
+  CHECK(read.virtual_gpus == 2);
+  CHECK(read.gpu_memory == mebibytes(64));
+  CHECK(read.cores == 1);
+  CHECK(read.optimizer_threads == 2);
+  CHECK(read.copy_throttle == BytesPerSecond{2e9});
+  CHECK_THROWS_WITH(options("{virtual_gpus: 0}"),
+                    Contains("run.yaml:1:16: virtual_gpus: expected"));
+  CHECK_THROWS_WITH(options("{gpu_memory_bytes: lots}"), Contains("such as 80GiB"));
+}
