@@ -75,7 +75,8 @@ void SlotWatch::acquire(const Completion& completion, SlotId slot) {
                  "slot acquired while occupied: " + at(completion, slot));
   occupancy.releases_left = releases_[occupancy.next++];
   // An occupant that nobody releases stays to the end of the run.
-  if (occupancy.releases_left == 0) occupancy.free_since = {std::numeric_limits<double>::infinity()};
+  if (occupancy.releases_left == 0)
+    occupancy.free_since = {std::numeric_limits<double>::infinity()};
 }
 
 void SlotWatch::release(const Completion& completion, SlotId slot) {

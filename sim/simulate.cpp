@@ -1,0 +1,71 @@
+#include "sim/simulate.h"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "scheduler/manager.h"
+#include "scheduler/policy.h"
+#include "sim/process_pool.h"
+#include "sim/simulated_backend.h"
+
+namespace offstage::sim {
+namespace {
+
+// Each interval as two numbers, then the wall time.
+std::vector<double> encode(const SimulationResult& result) {
+  std::vector<double> values;
+  values.reserve(2 * result.trace.tasks.size() + 1);
+  for (const auto& interval : result.trace.tasks) {
+    values.push_back(interval.start.value);
+    values.push_back(interval.end.value);
+  }
+  values.push_back(result.wall.value);
+  return values;
+}
+
+SimulationResult decode(const std::vector<double>& values) {
+  SimulationResult result;
+  result.trace.tasks.reserve(values.size() / 2);
+  for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
+    result.trace.tasks.push_back({{values[i]}, {values[i + 1]}});
+  }
+  result.wall = {values.back()};
+  return result;
+}
+
+}  // namespace
+
+SimulationResult simulate_here(const Simulation& simulation) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<platform::Seconds> lone_times;
+  lone_times.reserve(simulation.costs.size());
+  for (const auto& cost : simulation.costs) {
+    lone_times.push_back(scheduler::lone_time(simulation.machine, cost));
+  }
+  SimulatedBackend backend(simulation.machine, simulation.graph, simulation.costs);
+  const auto policy = scheduler::make_policy(
+      simulation.policy, {simulation.graph, lone_times, simulation.submit_ahead});
+  SimulationResult result;
+  result.trace = scheduler::Manager(simulation.graph, backend, *policy).run();
+  result.wall = {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  return result;
+}
+
+std::vector<SimulationResult> simulate_all(std::span<const Simulation> simulations, int workers) {
+  std::vector<ProcessJob> jobs;
+  for (const Simulation& simulation : simulations) {
+    jobs.push_back({fmt::format("simulation {}", jobs.size()),
+                    [&simulation] { return encode(simulate_here(simulation)); }});
+  }
+  std::vector<SimulationResult> results;
+  for (const auto& values : run_in_processes(jobs, workers)) results.push_back(decode(values));
+  return results;
+}
+
+SimulationResult simulate(const Simulation& simulation) {
+  return std::move(simulate_all({&simulation, 1}, 1).front());
+}
+
+}  // namespace offstage::sim
