@@ -125,7 +125,7 @@ class CostBook {
   // answer.
   TaskCost over(RouteId route) const {
     TaskCost cost;
-    cost.exclusive = profile_.task_overhead.value + machine_.routes[route].latency;
+    cost.exclusive = profile_.task_overhead.value;
     cost.route = route;
     return cost;
   }
@@ -210,7 +210,8 @@ BytesPerSecond route_rate(const Machine& machine, RouteId route) {
 
 Seconds lone_time(const Machine& machine, const TaskCost& cost) {
   if (!cost.route) return cost.exclusive;
-  return cost.exclusive + Seconds{cost.amount / route_rate(machine, *cost.route).value};
+  const Seconds flow{cost.amount / route_rate(machine, *cost.route).value};
+  return cost.exclusive + machine.routes[*cost.route].latency + flow;
 }
 
 std::vector<TaskCost> make_costs(const Plan& plan, const Profile& profile, const TaskGraph& graph) {

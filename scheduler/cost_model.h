@@ -14,9 +14,8 @@
 namespace offstage::scheduler {
 
 struct TaskCost {
-  platform::Seconds exclusive;             // the engines are held, no link is loaded; the route's
-                                           // latency is in here
-  std::optional<platform::RouteId> route;  // then `amount` flows over it
+  platform::Seconds exclusive;             // the engines are held, no link is loaded
+  std::optional<platform::RouteId> route;  // then, after its latency, `amount` flows over it
   double amount = 0.0;                     // bytes, or core-nanoseconds on a route of cores
   platform::Bytes transient;               // working memory a compute task takes on its GPU
 };

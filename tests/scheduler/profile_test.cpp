@@ -1,0 +1,111 @@
+#include "scheduler/profile.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <catch2/catch.hpp>
+
+#include "platform/error.h"
+#include "tests/scheduler/small_machine.h"
+
+using namespace offstage;
+using namespace offstage::scheduler;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The profiles that offstage ships; tests run in tests/.
+const char* const kProfiles = "../calibration/profiles";
+
+// A file of its own for each test case, gone afterwards.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& name) : path_(fs::temp_directory_path() / name) {}
+  ~TemporaryFile() { fs::remove(path_); }
+  std::string path() const { return path_.string(); }
+  void write(const std::string& text) const { std::ofstream(path_) << text; }
+
+ private:
+  fs::path path_;
+};
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// The text of a good profile with one piece replaced.
+std::string replaced(std::string text, const std::string& piece, const std::string& by) {
+  const auto at = text.find(piece);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, piece.size(), by);
+}
+
+}  // namespace
+
+TEST_CASE("the shipped profiles read, and every number has a source", "[scheduler][unit]") {
+  for (const std::string name : {"offstage-cuda", "offstage-cpu"}) {
+    const Profile profile = load_profile(name, kProfiles);
+    CHECK(profile.name == name);
+    CHECK_FALSE(profile.task_overhead.source.empty());
+    CHECK_FALSE(profile.gemm_efficiency.source.empty());
+  }
+  // hi, lo, m, v read and written (24 bytes) and a bf16 or f32 gradient read.
+  const Profile cuda = load_profile("offstage-cuda", kProfiles);
+  CHECK(cuda.optimizer_bytes_per_parameter_bf16.value == 26.0);
+  CHECK(cuda.optimizer_bytes_per_parameter_f32.value == 28.0);
+}
+
+TEST_CASE("a profile that is written reads back the same", "[scheduler][unit]") {
+  const TemporaryFile file("offstage-profile-round-trip.yaml");
+  Profile profile = exact_profile();
+  profile.name = "a name: with \"quotes\"";
+  profile.launch_interval = {{1.0 / 3.0}, "line one, 'quoted'", platform::Confidence::low};
+  write_profile(profile, file.path());
+  const Profile back = load_profile(file.path(), kProfiles);
+  CHECK(back.name == profile.name);
+  CHECK(back.launch_interval.value.value == 1.0 / 3.0);
+  CHECK(back.launch_interval.source == profile.launch_interval.source);
+  CHECK(back.launch_interval.confidence == platform::Confidence::low);
+  CHECK(back.optimizer_efficiency.value == 1.0);
+}
+
+TEST_CASE("a profile with a slip is refused where it stands", "[scheduler][unit]") {
+  const TemporaryFile good("offstage-profile-good.yaml");
+  write_profile(exact_profile(), good.path());
+  const std::string text = text_of(good.path());
+  struct Slip {
+    const char *piece, *by, *complaint;
+  };
+  const Slip slips[] = {
+      {"gemm_efficiency:", "gem_efficiency:", "did you mean 'gemm_efficiency'"},
+      {"gemm_efficiency:\n  value: 1", "gemm_efficiency:\n  value: 1.6", "0.001 to 1.5"},
+      {"gemm_efficiency:\n  value: 1", "gemm_efficiency:\n  value: fast", "expected a number"},
+      {"launch_interval_s:\n  value: 0", "launch_interval_s:\n  value: -1", "-1"},
+      {"confidence: high", "confidence: hihg", "did you mean 'high'"},
+      {"  source: \"given\"\n", "", "'source' is missing"},
+      {"name: \"exact\"\n", "", "'name' is missing"},
+  };
+  const TemporaryFile bad("offstage-profile-bad.yaml");
+  for (const Slip& slip : slips) {
+    bad.write(replaced(text, slip.piece, slip.by));
+    INFO(slip.by);
+    CHECK_THROWS_WITH(load_profile(bad.path(), kProfiles),
+                      Catch::Contains(slip.complaint) && Catch::Contains(bad.path() + ":"));
+  }
+}
+
+TEST_CASE("an unknown profile is answered with the known ones", "[scheduler][unit]") {
+  CHECK_THROWS_WITH(
+      load_profile("offstage-cude", kProfiles),
+      Catch::Contains("did you mean 'offstage-cuda'") && Catch::Contains("offstage-cpu"));
+  CHECK_THROWS_AS(load_profile("./missing.yaml", kProfiles), Error);
+}
+
+TEST_CASE("a profile that can't be written says so", "[scheduler][unit]") {
+  CHECK_THROWS_WITH(write_profile(exact_profile(), "/nonexistent-folder/profile.yaml"),
+                    Catch::Contains("/nonexistent-folder/profile.yaml"));
+}
