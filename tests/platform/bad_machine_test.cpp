@@ -116,7 +116,7 @@ TEST_CASE("a broken machine file is refused with place and remedy", "[platform][
            "      []\n", "[]", "the table has no points; measure at least one"},
           {"[1024, 1024, 1024, 50e12]", "[1024, 1024, 50e12]", "[1024, 1024, 50e12]",
            "expected 4 numbers (m, n, k, FLOP/s), got 3"},
-          {"[1024, 1024, 1024, 50e12]", "[1024, 1024, 1024, 50e15]", "gemm:\n",
+          {"[1024, 1024, 1024, 50e12]", "[1024, 1024, 1024, 50e15]", "- precision: bf16",
            "exceeds the peak, 1e+14; correct one"},
           {"          - [1024, 1024, 1024, 50e12]",
            "          - [1024, 1024, 1024, 50e12]\n          - [1024, 1024, 1024, 60e12]", "60e12",
@@ -126,7 +126,7 @@ TEST_CASE("a broken machine file is refused with place and remedy", "[platform][
            "expected true or false, got '1'"},
           {"- [1000000, 40e-6]", "- [1000, 40e-6]", "- [1000, 40e-6]",
            "sizes must increase, but 1000 follows 1000; sort the points"},
-          {"kind: reduce_scatter", "kind: all_gather", "    kind: all_gather", "keep one"},
+          {"kind: reduce_scatter", "kind: all_gather  # again", "# again", "keep one"},
           {"  - kind: all_reduce\n    source: test\n    confidence: high\n    points:\n"
            "      - [1000, 10e-6]\n",
            "", "  - kind: all_gather", "the curve of all_reduce is missing"},
@@ -165,9 +165,9 @@ TEST_CASE("a broken machine of virtual GPUs is refused with place and remedy", "
 
 TEST_CASE("a truncated machine file is refused wherever it ends", "[platform][unit]") {
   const std::string good = small_node();
-  const std::size_t whole = good.find("collectives:");
-  // A cut within the list of curves may leave a complete file; before it, something is missing.
-  for (std::size_t length = 0; length < whole; length += 7) {
+  // After the first GPU the file is that of a complete machine; before it, something is missing.
+  const std::size_t first_gpu = good.find("gpus:");
+  for (std::size_t length = 0; length < first_gpu; length += 7) {
     CAPTURE(length);
     CHECK_THROWS_AS(read_machine(Document::parse("cut.yaml", good.substr(0, length), false)),
                     Error);

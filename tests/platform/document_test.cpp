@@ -140,7 +140,7 @@ TEST_CASE("text that is not well formed is refused at its place", "[platform][un
       {"{\"a\": 1, \"a\": 2}", true, "test:1:10: the key 'a' is written twice"},
       {"a: &x [1]\nb: *x\n", false, "test:1:4: anchors (&name) are not supported"},
       {"a: !!int 3\n", false, "is not supported"},
-      {"a: 1\n---\nb: 2\n", false, "test:3:1: a second document starts here"},
+      {"a: 1\n---\nb: 2\n", false, "test:2:1: a second document starts here"},
       {"? [1]\n: 2\n", false, "test:1:3: a key must be plain text"},
       {std::string("a: x\0y", 6), false, "test:1:5: a NUL byte"},
       {"a: \xff\xfe", false, "test:1:4: not UTF-8"},
