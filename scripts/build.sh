@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sets up and builds one preset into build/PRESET.
-#   scripts/build.sh [dev|release|gpu] [more arguments for cmake's configure step]
+# Sets up and builds one preset into build/PRESET, all of it or the named targets.
+#   scripts/build.sh [dev|release|gpu] [-DNAME=VALUE ...] [--target NAME ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,6 +14,12 @@ case "$preset" in
 esac
 shift || true
 
+settings=()
+while [ $# -gt 0 ] && [ "$1" != --target ]; do
+  settings+=("$1")
+  shift
+done
+
 scripts/setup.sh
 
 # A source file that includes LibTorch takes 1.3 GB to compile: no more at once than fit.
@@ -22,5 +28,5 @@ jobs=$((available_kib / (2 * 1024 * 1024)))
 [ "$jobs" -gt "$(nproc)" ] && jobs=$(nproc)
 [ "$jobs" -lt 1 ] && jobs=1
 
-cmake --preset "$preset" "$@" > /dev/null
-cmake --build "build/$preset" --parallel "$jobs"
+cmake --preset "$preset" "${settings[@]}" > /dev/null
+cmake --build "build/$preset" --parallel "$jobs" "$@"
