@@ -18,54 +18,54 @@
 namespace offstage::workloads {
 
 struct Batch {
-  std::int64_t micro_batch = 1;       // sequences in one forward
-  std::int64_t sequence_length = 0;   // tokens of one sequence
+  std::int64_t micro_batch = 1;      // sequences in one forward
+  std::int64_t sequence_length = 0;  // tokens of one sequence
   platform::Precision precision = platform::Precision::bf16;
 };
 
 struct ParameterTensor {
-  std::string name;                   // as in Hugging Face checkpoints, without the layer's prefix
+  std::string name;  // as in Hugging Face checkpoints, without the layer's prefix
   std::vector<std::int64_t> shape;
   std::int64_t elements() const;
 };
 
 enum class OperationKind { gemm, attention, memory };
 
-// One operation of a pass. gemm: C[m,n] = A[m,k] B[k,n], `count` times. attention: micro_batch x heads
-// heads over sequence_length. memory: an element-wise, norm, embedding or softmax pass that moves
-// `bytes` and does little else.
+// One operation of a pass. gemm: C[m,n] = A[m,k] B[k,n], `count` times. attention: micro_batch x
+// heads heads over sequence_length. memory: an element-wise, norm, embedding or softmax pass that
+// moves `bytes` and does little else.
 struct Operation {
   std::string name;
   OperationKind kind = OperationKind::memory;
   std::int64_t m = 0, n = 0, k = 0, count = 1;
   std::int64_t head_dim = 0, sequence_length = 0;  // attention only
   bool causal = false;
-  platform::Flops flops;              // of all `count` together
-  platform::Bytes bytes;              // touched in device memory, of all together
-  int kernels = 1;                    // launched
+  platform::Flops flops;  // of all `count` together
+  platform::Bytes bytes;  // touched in device memory, of all together
+  int kernels = 1;        // launched
 };
 
 enum class LayerKind { embedding, block, head };
 
-// Memory of one layer on the device beside its weights and gradients, for the executor's block code:
-// its allocations in order (working_set.h has the script these come from).
+// Memory of one layer on the device beside its weights and gradients, for the executor's block
+// code: its allocations in order (working_set.h has the script these come from).
 struct LayerMemory {
-  platform::Bytes output;             // the boundary activation it hands on
-  platform::Bytes kept;               // held from its forward until its backward is done
-  platform::Bytes forward_peak;       // while running forward and keeping nothing, output included
-  platform::Bytes keep_peak;          // while running forward and keeping, kept and output included
-  platform::Bytes backward_peak;      // while running backward, kept and both gradients included
+  platform::Bytes output;         // the boundary activation it hands on
+  platform::Bytes kept;           // held from its forward until its backward is done
+  platform::Bytes forward_peak;   // while running forward and keeping nothing, output included
+  platform::Bytes keep_peak;      // while running forward and keeping, kept and output included
+  platform::Bytes backward_peak;  // while running backward, kept and both gradients included
 };
 
 // Layers alike in everything share a class.
 struct LayerClass {
   LayerKind kind = LayerKind::block;
-  std::string name;                   // "block", "dense block", "embedding", "head"
+  std::string name;  // "block", "dense block", "embedding", "head"
   std::vector<ParameterTensor> parameters;
   std::int64_t parameter_count = 0;
   std::int64_t active_parameter_count = 0;  // touched by one token (experts)
-  std::vector<Operation> forward;     // head: with the loss
-  std::vector<Operation> backward;    // without the recomputed forward
+  std::vector<Operation> forward;           // head: with the loss
+  std::vector<Operation> backward;          // without the recomputed forward
   LayerMemory memory;
 };
 
@@ -73,7 +73,7 @@ struct LayerTable {
   Model model;
   Batch batch;
   std::vector<LayerClass> classes;
-  std::vector<std::size_t> layers;    // class of each layer: embedding, blocks ..., head
+  std::vector<std::size_t> layers;  // class of each layer: embedding, blocks ..., head
 
   const LayerClass& layer(std::size_t index) const { return classes[layers[index]]; }
   // Unique parameters: a tied head's matrix counts once.

@@ -45,9 +45,13 @@ void latent_projections(const Model& model, PassBuilder& builder) {
 void plain_projections(const Model& model, PassBuilder& builder) {
   const std::int64_t query = model.heads * model.head_dim;
   const std::int64_t key = model.kv_heads * model.head_dim;
+  const std::int64_t plane = builder.element() * builder.tokens() * model.hidden;
   if (fused_qkv(model.family)) {
     builder.linear("qkv", query + 2 * key, model.hidden, model.qkv_bias);
+    const std::int64_t width = query + 2 * key;
+    builder.f32_backward("qkv.join_gradients", 2 * builder.element() * builder.tokens() * width, 3);
   } else {
+    builder.f32_backward("qkv.sum_gradients", 2 * 3 * plane, 2);
     builder.linear("q", query, model.hidden, model.qkv_bias);
     builder.linear("k", key, model.hidden, model.qkv_bias);
     builder.linear("v", key, model.hidden, model.qkv_bias);
@@ -55,6 +59,7 @@ void plain_projections(const Model& model, PassBuilder& builder) {
   if (model.positions == Positions::rotary) {
     builder.rotary((model.heads + model.kv_heads) * model.rotary_dim);
   }
+  builder.repeat_keys();
 }
 
 void attention_part(const Model& model, PassBuilder& builder) {
@@ -74,6 +79,8 @@ void attention_part(const Model& model, PassBuilder& builder) {
 void dense_ffn(const Model& model, const std::string& prefix, std::int64_t ffn,
                PassBuilder& builder) {
   if (model.gated) {
+    builder.f32_backward(prefix + "ffn.sum_gradients",
+                         3 * builder.element() * builder.tokens() * model.hidden, 1);
     builder.linear(prefix + "gate", ffn, model.hidden, model.ffn_bias);
     builder.linear(prefix + "up", ffn, model.hidden, model.ffn_bias);
   } else {
@@ -120,6 +127,10 @@ void ffn_part(const Model& model, BlockKind kind, PassBuilder& builder) {
 
 Passes block_operations(const Model& model, const Batch& batch, BlockKind kind) {
   PassBuilder builder(model, batch);
+  if (model.norm == Norm::layer_norm) {  // comes out of the norm's kernel in memory of its own
+    builder.f32_backward("input_gradient.copy",
+                         2 * builder.element() * builder.tokens() * model.hidden, 1);
+  }
   builder.norm("attention_norm", model.hidden);
   if (model.parallel_residual && model.norms_per_block == 2) {
     builder.norm("ffn_norm", model.hidden);
@@ -174,11 +185,13 @@ Passes head_operations(const Model& model, const Batch& batch) {
   builder.linear("lm_head", model.vocab, model.embedding_dim, model.head_bias);
   const std::int64_t logits = builder.tokens() * model.vocab;
   if (batch.precision == platform::Precision::bf16) {
-    const std::int64_t cast = logits * (builder.element() + kLogitBytes);
-    builder.memory("logits_to_f32", cast, cast);
+    // One kernel from bf16 logits to f32 log-probabilities, one from those to the bf16 gradient.
+    const std::int64_t bytes = logits * (builder.element() + kLogitBytes);
+    builder.memory("cross_entropy", bytes, bytes);
+  } else {
+    // In place; in backward a plane of zeros, then two reads and a write.
+    builder.memory("cross_entropy", 2 * kLogitBytes * logits, 4 * kLogitBytes * logits);
   }
-  // Forward: read logits, write their log-softmax. Backward: read that, write the gradient.
-  builder.memory("cross_entropy", 2 * kLogitBytes * logits, 2 * kLogitBytes * logits);
   return builder.take();
 }
 

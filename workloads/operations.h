@@ -18,9 +18,9 @@
 // f32: inside the product's epilogue in bf16 (read and write of 4 bytes), by an addition of its own
 // in f32 (exec/blocks.h, Note [Same bits]). A bias is added in the product's epilogue; its gradient
 // is a pass over the output's gradient.
-// Kernels: attention is one fused kernel forward and three backward (row sums, main pass, gradient
-// of the queries); norms, activations and rotations are one kernel each way, norms of layer-norm
-// kind two backward.
+// Kernels: in bf16 as fused GPU kernels, attention one forward and three backward (row sums, main
+// pass, queries' gradient), norms one and two, everything else one each way. In f32 one for each
+// operation that the CPU executor calls (exec/norm.cpp, gpt2_block.cpp, llama_block.cpp).
 namespace offstage::workloads {
 
 struct Passes {

@@ -72,7 +72,9 @@ void PassBuilder::linear(const std::string& name, std::int64_t out, std::int64_t
   std::vector<Operation> group;
   gemm_backward(name, out, in, group);
   if (bias) {
-    group.push_back(memory_operation(name + ".bias_grad", element_ * tokens_ * out, 1));
+    const std::int64_t sum = element_ * tokens_ * out;
+    group.push_back(f32() ? memory_operation(name + ".bias_grad", sum + 3 * kGradientBytes * out, 2)
+                          : memory_operation(name + ".bias_grad", sum, 1));
   }
   backward_groups_.push_back(std::move(group));
 }
@@ -120,23 +122,63 @@ void PassBuilder::attention(std::int64_t qk_dim, std::int64_t value_dim) {
   backward.flops = forward.flops * 2.5;
   // Reads inputs, output and its gradient; writes the inputs' gradients.
   backward.bytes = {element_ * 2 * (inputs + output) + 2 * statistics};
-  backward.kernels = 3;
+  backward.kernels = f32() ? 1 : 3;
   forward_.push_back(std::move(forward));
   backward_groups_.push_back({std::move(backward)});
 }
 
 void PassBuilder::norm(const std::string& name, std::int64_t width) {
   const std::int64_t plane = element_ * tokens_ * width;
+  if (f32() && model_.norm == Norm::rms_norm) {
+    // Composed, exec/norm.cpp: square (2 planes), mean (1), root, and two products (2 each).
+    forward_.push_back(memory_operation(name, 7 * plane, 6));
+    // The weight's gradient (2 + 3 + 1), the products' (2 + 3 + 1), the square's (2 + 2), and
+    // their sum (2 + 3); ten passes over planes, five over vectors.
+    backward_groups_.push_back({memory_operation(name + ".backward", 21 * plane, 15)});
+    return;
+  }
   forward_.push_back(memory_operation(name, 2 * plane, 1));
-  // Input's gradient: two reads, one write. Weights' gradients: the two reads again.
-  backward_groups_.push_back({memory_operation(name + ".backward", 5 * plane, 2)});
+  // Input's gradient: two reads, one write. Weights' gradients: the two reads again; in f32 one
+  // more kernel adds each of them.
+  const int adds = model_.norm_bias ? 2 : 1;
+  backward_groups_.push_back(
+      {memory_operation(name + ".backward", 5 * plane, f32() ? 1 + adds : 2)});
 }
 
 void PassBuilder::activation(std::int64_t rows, std::int64_t width) {
   const std::int64_t plane = element_ * rows * width;
-  const std::int64_t forward_planes = model_.gated ? 3 : 2;
-  const std::int64_t backward_planes = model_.gated ? 5 : 3;
-  memory("activation", forward_planes * plane, backward_planes * plane);
+  // The result is not kept but computed again in backward.
+  if (!model_.gated) {
+    forward_memory("activation", 2 * plane);
+    backward_groups_.push_back({memory_operation("activation.again", 2 * plane, 1),
+                                memory_operation("activation.backward", 3 * plane, 1)});
+  } else if (f32()) {
+    // Activation (2 planes) and product (3) one by one, exec/llama_block.cpp.
+    forward_.push_back(memory_operation("activation", 5 * plane, 2));
+    backward_groups_.push_back({memory_operation("activation.again", 5 * plane, 2),
+                                memory_operation("activation.backward", 9 * plane, 3)});
+  } else {
+    forward_memory("activation", 3 * plane);
+    backward_groups_.push_back({memory_operation("activation.again", 3 * plane, 1),
+                                memory_operation("activation.backward", 5 * plane, 1)});
+  }
+}
+
+void PassBuilder::repeat_keys() {
+  if (!f32() || model_.kv_heads == model_.heads) {
+    return;
+  }
+  const std::int64_t both =
+      2 * element_ * tokens_ * model_.head_dim * (model_.heads + model_.kv_heads);
+  forward_.push_back(memory_operation("repeat_keys", both, 2));
+  backward_groups_.push_back({memory_operation("repeat_keys.again", both, 2),
+                              memory_operation("repeat_keys.backward", both, 2)});
+}
+
+void PassBuilder::f32_backward(const std::string& name, std::int64_t bytes, int kernels) {
+  if (f32()) {
+    backward_groups_.push_back({memory_operation(name, bytes, kernels)});
+  }
 }
 
 void PassBuilder::rotary(std::int64_t width) {
@@ -152,15 +194,11 @@ void PassBuilder::residual_add(const std::string& name) {
 void PassBuilder::memory(const std::string& name, std::int64_t forward_bytes,
                          std::int64_t backward_bytes) {
   forward_memory(name, forward_bytes);
-  backward_memory(name + ".backward", backward_bytes);
+  backward_groups_.push_back({memory_operation(name + ".backward", backward_bytes, 1)});
 }
 
 void PassBuilder::forward_memory(const std::string& name, std::int64_t bytes) {
   forward_.push_back(memory_operation(name, bytes, 1));
-}
-
-void PassBuilder::backward_memory(const std::string& name, std::int64_t bytes, int kernels) {
-  backward_groups_.push_back({memory_operation(name, bytes, kernels)});
 }
 
 Passes PassBuilder::take() {

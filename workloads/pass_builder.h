@@ -27,7 +27,10 @@ class PassBuilder {
   // Bytes each way, one kernel each way.
   void memory(const std::string& name, std::int64_t forward_bytes, std::int64_t backward_bytes);
   void forward_memory(const std::string& name, std::int64_t bytes);
-  void backward_memory(const std::string& name, std::int64_t bytes, int kernels = 1);
+  // Only in f32: keys and values copied for every query head, and their gradients summed.
+  void repeat_keys();
+  // Only in f32: work that a fused kernel or a product's epilogue does in bf16.
+  void f32_backward(const std::string& name, std::int64_t bytes, int kernels);
 
   std::int64_t tokens() const { return tokens_; }
   std::int64_t element() const { return element_; }
@@ -37,6 +40,7 @@ class PassBuilder {
  private:
   void gemm_backward(const std::string& name, std::int64_t out, std::int64_t in,
                      std::vector<Operation>& group) const;
+  bool f32() const { return batch_.precision == platform::Precision::f32; }
 
   const Model& model_;
   Batch batch_;
