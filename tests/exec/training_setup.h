@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "exec/trainer.h"
+#include "scheduler/plan.h"
+#include "scheduler/run_config.h"
+#include "scheduler/strategy.h"
+#include "tests/exec/small_models.h"
+#include "workloads/workload.h"
+
+// Small trainings for tests: the models of small_models.h on bytes, and text to train them on.
+namespace offstage::exec::testing {
+
+// With a vocabulary of bytes.
+workloads::Model byte_model(workloads::Model model);
+workloads::Model untied(workloads::Model model);
+
+// f32; sequences of 12 tokens.
+workloads::Workload workload(const workloads::Model& model, std::int64_t global_batch);
+
+// A text file that lasts as long as the object: English words in a fixed pseudo-random order.
+class TextFile {
+ public:
+  explicit TextFile(std::int64_t words);
+  ~TextFile();
+  TextFile(const TextFile&) = delete;
+  TextFile& operator=(const TextFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+scheduler::TrainConfig train_config(const TextFile& text);
+
+// All master weights, one sub-model's after the other, without borrowed ones.
+std::vector<float> all_weights(const scheduler::Plan& plan, const ParameterState& state);
+
+}  // namespace offstage::exec::testing
