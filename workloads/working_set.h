@@ -12,7 +12,7 @@
 // Which temporaries a layer's pass holds, as a script of allocations and frees in the order in
 // which the executor's block code makes them. Walking a script gives the peak; a LayerTable's
 // LayerMemory comes from here. The scripts of GPT-2 and Llama in f32 follow exec/gpt2_block.cpp,
-// exec/llama_block.cpp and exec/head.cpp tensor by tensor; the others follow the same rules.
+// exec/llama_block.cpp and exec/edge_layers.cpp tensor by tensor; the others follow the same rules.
 //
 //   const LayerScripts scripts = block_scripts(model, batch, BlockKind::dense);
 //   peak_bytes(scripts.backward);   // most bytes of temporaries live at once
