@@ -43,7 +43,8 @@ struct PassTimes {
 
 // Recomputing a sub-model's last layer stops where only the layer's output is left to be computed:
 // nobody reads that again. A block ends with a product and what follows it, unless a norm comes
-// last, whose backward needs the product.
+// last, whose backward needs the product. What makes the product's input from the product before
+// (the activation) is computed again in backward in any case.
 std::vector<Operation> last_recomputation(const workloads::Model& model,
                                           const workloads::LayerClass& layer) {
   if (layer.kind == workloads::LayerKind::embedding) return {};
@@ -51,11 +52,14 @@ std::vector<Operation> last_recomputation(const workloads::Model& model,
   if (layer.kind == workloads::LayerKind::head || model.norms_per_block == kNormsWithOneLast) {
     return layer.forward;
   }
-  const auto last_product = std::find_if(
-      layer.forward.rbegin(), layer.forward.rend(),
-      [](const Operation& operation) { return operation.kind == workloads::OperationKind::gemm; });
-  if (last_product == layer.forward.rend()) return layer.forward;
-  return {layer.forward.begin(), std::prev(last_product.base())};
+  const auto is_product = [](const Operation& operation) {
+    return operation.kind == workloads::OperationKind::gemm;
+  };
+  const auto end = layer.forward.rend();
+  const auto last = std::find_if(layer.forward.rbegin(), end, is_product);
+  if (last == end) return layer.forward;
+  const auto before = std::find_if(std::next(last), end, is_product);
+  return {layer.forward.begin(), before.base()};
 }
 
 // Costs tasks one by one, keeping what the tasks of a sub-model have in common.
