@@ -44,6 +44,17 @@ using simgrid::kernel::timer::Timer;
 constexpr double kUnits = 65536.0;       // see Note [Finer units]
 constexpr double kLargestAmount = 2e14;  // in units it still fits 64 bits
 
+// What the route's capping links leave to each flow; SimGrid would count one named twice once only.
+double flow_cap(const platform::Machine& machine, const platform::Route& route) {
+  double cap = std::numeric_limits<double>::infinity();
+  for (const auto link : route.links) {
+    if (!machine.links[link].caps_each_flow) continue;
+    const auto times = std::count(route.links.begin(), route.links.end(), link);
+    cap = std::min(cap, machine.links[link].capacity.value.value / static_cast<double>(times));
+  }
+  return cap;
+}
+
 class SimGridFlowEngine final : public FlowEngine {
  public:
   explicit SimGridFlowEngine(const platform::Machine& machine);
@@ -115,21 +126,26 @@ SimGridFlowEngine::SimGridFlowEngine(const platform::Machine& machine) {
 }
 
 // One source host, and a destination host for each route: every route is then any list of links.
+// Names are ours: SimGrid's must be unique and free of its separators.
 void SimGridFlowEngine::build(const platform::Machine& machine) {
   auto* zone = s4u::create_full_zone("machine");
   std::vector<s4u::Link*> links;
   for (const auto& spec : machine.links) {
-    // Names of our own: SimGrid's must be unique and free of its separators.
-    auto* link =
-        zone->create_link(fmt::format("link{}", links.size()), spec.capacity.value.value * kUnits);
-    if (spec.caps_each_flow) link->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE);
-    links.push_back(link);
+    links.push_back(
+        zone->create_link(fmt::format("link{}", links.size()), spec.capacity.value.value * kUnits));
   }
   source_ = zone->create_host("source", 1.0);
   for (const auto& route : machine.routes) {
-    auto* host = zone->create_host(fmt::format("route{}", destinations_.size()), 1.0);
+    const std::size_t number = destinations_.size();
     std::vector<s4u::LinkInRoute> path;
-    for (const auto link : route.links) path.emplace_back(links[link]);
+    for (const auto link : route.links) {
+      if (!machine.links[link].caps_each_flow) path.emplace_back(links[link]);
+    }
+    if (const double cap = flow_cap(machine, route); std::isfinite(cap)) {
+      auto* own = zone->create_link(fmt::format("cap{}", number), cap * kUnits);
+      path.emplace_back(own->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE));
+    }
+    auto* host = zone->create_host(fmt::format("route{}", number), 1.0);
     zone->add_route(source_->get_netpoint(), host->get_netpoint(), nullptr, nullptr, path, false);
     destinations_.push_back(host);
     latencies_.push_back(route.latency);
@@ -194,8 +210,7 @@ void SimGridFlowEngine::flow_completed(const s4u::Activity& activity) {
   Timer::set(now().value, [this] { hand_over(); });
 }
 
-// One timer for the earliest delay. A timer made obsolete by an earlier delay stays: its delay is
-// still due then, or it finds nothing to do.
+// One timer for the earliest delay. A later timer that this makes obsolete still fires.
 void SimGridFlowEngine::arm_alarm(double time) {
   if (time >= next_alarm_) return;
   next_alarm_ = time;
@@ -203,6 +218,7 @@ void SimGridFlowEngine::arm_alarm(double time) {
 }
 
 void SimGridFlowEngine::alarm() {
+  if (next_alarm_ > now().value) return;  // obsolete
   next_alarm_ = std::numeric_limits<double>::infinity();
   // See Note [One instant]: flow_completed() is about to be called and will set the hand-over.
   if (!network_->get_finished_action_set()->empty()) return;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <optional>
@@ -112,6 +113,8 @@ Child start(std::span<const ProcessJob> jobs, std::size_t index) {
                 fmt::format("{}: no pipe: {}", jobs[index].name, strerror(errno)));
   }
   ReadEnd read_end(ends[0]);
+  // Else a child whose library flushes everything would print it a second time.
+  std::fflush(nullptr);
   const pid_t parent = getpid();
   const pid_t process = fork();
   if (process < 0) {

@@ -109,23 +109,25 @@ std::vector<TaskId> MaxMinSimulator::ended() const {
 void MaxMinSimulator::advance() {
   std::vector<TaskId> flowing;
   std::vector<platform::RouteId> routes;
-  double next = kNever;
+  double alarm = kNever;
   for (const TaskId task : in_flight_) {
     Progress& p = progress_[task];
     if (p.phase == Phase::delayed && p.delayed_until <= now_) p.phase = Phase::flowing;
-    if (p.phase == Phase::delayed) next = std::min(next, p.delayed_until);
+    if (p.phase == Phase::delayed) alarm = std::min(alarm, p.delayed_until);
     if (p.phase != Phase::flowing) continue;
     flowing.push_back(task);
     routes.push_back(*costs_[task].route);
   }
   const auto rates = max_min_rates(machine_, routes);
+  // A length, not a time: the difference of two times would be too coarse for a short flow.
+  double length = alarm - now_;
   for (std::size_t i = 0; i < flowing.size(); ++i) {
-    next = std::min(next, now_ + progress_[flowing[i]].remaining / rates[i]);
+    length = std::min(length, progress_[flowing[i]].remaining / rates[i]);
   }
   for (std::size_t i = 0; i < flowing.size(); ++i) {
-    progress_[flowing[i]].remaining -= rates[i] * (next - now_);
+    progress_[flowing[i]].remaining -= rates[i] * length;
   }
-  now_ = next;
+  now_ = length < alarm - now_ ? now_ + length : alarm;
 }
 
 void MaxMinSimulator::run(const scheduler::CompletionHandler& handler) {
