@@ -93,14 +93,4 @@ void write_machine(const Machine& machine, const std::string& path) {
   write_virtual_machine(to_virtual(machine), path);
 }
 
-std::string data_directory(const std::string& executable, const std::string& name) {
-  // Normal form first: a path through a folder that is not there does not resolve.
-  const auto installed =
-      (std::filesystem::path(executable).parent_path() / ".." / "share" / "offstage" / name)
-          .lexically_normal();
-  std::error_code error;
-  if (std::filesystem::is_directory(installed, error)) return installed.string();
-  return (std::filesystem::path(OFFSTAGE_SOURCE_DIRECTORY) / name).string();
-}
-
 }  // namespace offstage::platform

@@ -34,8 +34,4 @@ std::vector<std::string> catalog_names(const std::string& catalog_directory);
 // Errors: Error(io) when the file can't be written. Precondition: has_virtual_gpus(machine).
 void write_machine(const Machine& machine, const std::string& path);
 
-// Where the program's data folder `name` ("platform/catalog") lies: ../share/offstage/NAME beside
-// the folder of `executable` when installed, else the source tree it was configured from.
-std::string data_directory(const std::string& executable, const std::string& name);
-
 }  // namespace offstage::platform

@@ -182,12 +182,3 @@ TEST_CASE("a run config names a platform, a file beside it, or this host with op
   CHECK_THROWS_WITH(platform("{name: host, virtual_gpu: 2}"), Contains("did you mean"));
   std::filesystem::remove_all(folder);
 }
-
-TEST_CASE("data lies beside an installed program, else in the source tree", "[platform][unit]") {
-  const auto root = std::filesystem::temp_directory_path() / "offstage_data_test";
-  std::filesystem::create_directories(root / "share/offstage/platform/catalog");
-  CHECK(data_directory((root / "bin/offstage").string(), "platform/catalog") ==
-        (root / "share/offstage/platform/catalog").string());
-  std::filesystem::remove_all(root);
-  CHECK_FALSE(catalog_names(data_directory("nowhere/offstage", "platform/catalog")).empty());
-}
