@@ -3,9 +3,22 @@
 #include "workloads/hf_families.h"
 
 // Llama, Mistral, Qwen2 and Gemma: RMS norms, rotary positions, a gated feed-forward, grouped
-// queries. Defaults are those of transformers' configuration classes. `sliding_window` is ignored:
-// attention is costed over the whole sequence, and no parameter depends on it.
+// queries. Defaults are those of transformers' configuration classes.
 namespace offstage::workloads {
+namespace {
+
+// {"rope_type": "llama3", "factor": 8.0, ...}; older files spell the key `type`.
+bool read_rope_scaled(const HfKeys& keys, const Model& model) {
+  const auto scaling = keys.find({"rope_scaling"});
+  if (!scaling) {
+    return false;
+  }
+  const HfKeys inner(*scaling, model.architecture);
+  const auto type = inner.find({"rope_type", "type"});
+  return !type || type->text() != "default";
+}
+
+}  // namespace
 
 void read_llama_shape(const HfKeys& keys, Model& model) {
   model.layers = keys.size({"num_hidden_layers"}, kMaxLayers);
@@ -23,6 +36,8 @@ void read_llama_shape(const HfKeys& keys, Model& model) {
   model.initializer_range = keys.number_or({"initializer_range"}, 0.02, 0.0, 10.0);
   model.positions = Positions::rotary;
   model.rope_theta = keys.number_or({"rope_theta"}, 10000.0, 1.0, 1e12);
+  model.rope_scaled = read_rope_scaled(keys, model);
+  model.sliding_window = keys.find_size({"sliding_window"}, kMaxPositions).value_or(0);
   model.activation = keys.activation({"hidden_act"}, Activation::silu);
   model.gated = true;
   model.qkv_bias = false;
@@ -45,6 +60,9 @@ void read_qwen2(const HfKeys& keys, Model& model) {
   model.ffn = keys.size({"intermediate_size"}, kMaxFfn);
   // Qwen2Attention has these biases and no key to turn them off.
   model.qkv_bias = true;
+  if (!keys.flag_or("use_sliding_window", false)) {
+    model.sliding_window = 0;
+  }
 }
 
 void read_gemma(const HfKeys& keys, Model& model) {

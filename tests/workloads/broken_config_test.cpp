@@ -115,6 +115,8 @@ std::vector<Broken> broken_variants() {
       {"a flag that is a word",
        llama_with("\"tie_word_embeddings\": \"no\""),
        {"tie_word_embeddings", "true or false"}},
+      {"rope_scaling that is a number", llama_with("\"rope_scaling\": 8"), {"rope_scaling", "map"}},
+      {"no window at all", llama_with("\"sliding_window\": 0"), {"sliding_window", "from 1 to"}},
       {"negative epsilon", llama_with("\"rms_norm_eps\": -1e-5"), {"rms_norm_eps", "from 0 to 1"}},
       {"no experts", mixtral_with("\"num_experts_per_tok\": 2"), {"num_local_experts is missing"}},
       {"more experts used than there are",

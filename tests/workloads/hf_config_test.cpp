@@ -96,6 +96,16 @@ TEST_CASE("DeepSeek-V2 has one dense layer and latents in place of head sizes",
   CHECK(model.head_dim == 192);
 }
 
+TEST_CASE("stretched rotations and sliding windows are noticed where they are in use",
+          "[workloads][unit]") {
+  CHECK(load("llama-3.1-70b").rope_scaled);
+  CHECK(load("deepseek-v2-lite").rope_scaled);
+  CHECK_FALSE(load("llama-2-7b").rope_scaled);  // the key is there, but null
+  CHECK(load("mistral-7b").sliding_window == 4096);
+  CHECK(load("mixtral-8x7b").sliding_window == 0);
+  CHECK(load("qwen2-7b").sliding_window == 0);  // set, but use_sliding_window is false
+}
+
 TEST_CASE("BERT and T5 are counted but not planned", "[workloads][unit]") {
   CHECK_FALSE(plannable(load("bert-large-uncased")));
   CHECK_FALSE(plannable(load("t5-11b")));
