@@ -27,9 +27,9 @@ using TaskBody = std::function<void(scheduler::TaskId)>;
 
 struct CpuBackendOptions {
   // Fetches and offloads take at least bytes / copy_throttle: the rest is slept.
-  std::optional<platform::BytesPerSecond> copy_throttle;
+  std::optional<platform::BytesPerSecond> copy_throttle = {};
   // Called once on each engine's thread before its first task.
-  std::function<void()> on_thread_start;
+  std::function<void()> on_thread_start = {};
 };
 
 // Thread: submit() and run() from one thread. A task of several engines runs on the thread of its

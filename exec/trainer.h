@@ -39,9 +39,9 @@ struct TrainerOptions {
   // equal.
   bool serial = false;
   // Lone time of every task of a graph, for policies that rank tasks.
-  std::function<std::vector<platform::Seconds>(const scheduler::TaskGraph&)> lone_times;
+  std::function<std::vector<platform::Seconds>(const scheduler::TaskGraph&)> lone_times = {};
   // Called at the end of every step; may throw to end the training.
-  std::function<void(const StepReport&)> on_step;
+  std::function<void(const StepReport&)> on_step = {};
 };
 
 struct PoolPeak {

@@ -41,15 +41,15 @@ TEST_CASE("the CPU backend keeps the contract of all backends", "[exec][conforma
 }
 
 TEST_CASE("a task sees what its predecessors on other engines did", "[exec]") {
-  // Two chains of 200 tasks that hand over to each other: each task reads what both tasks before it
-  // wrote. A missing edge or fence shows as a wrong sum (and in a thread sanitizer).
+  // 200 pairs of tasks, one task on each engine, and each waits for both of the pair before it. A
+  // task reads what those wrote: a missing edge or fence shows as a wrong depth (and in a thread
+  // sanitizer).
   GraphBuilder builder;
   const auto left = builder.engine("left"), right = builder.engine("right");
   constexpr TaskId kTasks = 400;
   for (TaskId task = 0; task < kTasks; ++task) {
-    const GraphBuilder::Tasks before =
-        task < 2 ? GraphBuilder::Tasks{}
-                 : GraphBuilder::Tasks{task - 2 + task % 2, task - 1 - task % 2};
+    const TaskId pair = task - task % 2;
+    const auto before = pair == 0 ? GraphBuilder::Tasks{} : GraphBuilder::Tasks{pair - 2, pair - 1};
     builder.task({task % 2 == 0 ? left : right}, before, delay(0.0));
   }
   const auto& graph = builder.graph();

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "exec/initialise.h"
 #include "exec/optimizer.h"
 #include "exec/trainer.h"
 #include "platform/error.h"
@@ -46,9 +47,9 @@ TEST_CASE("an asynchronous training equals a serial one bit for bit", "[exec]") 
       for (const auto place : {ActivationPlace::gpu, ActivationPlace::cpu}) {
         for (const auto policy :
              {PolicyKind::planned, PolicyKind::fifo, PolicyKind::critical_path}) {
-          const Plan plan =
-              make_plan(bare_machine(gpus), workload(model, 2 * gpus),
-                        {.activations = place, .spare_activation_slots = 1, .policy = policy});
+          const Plan plan = scheduler::make_plan(
+              bare_machine(gpus), workload(model, 2 * gpus),
+              {.activations = place, .spare_activation_slots = 1, .policy = policy});
           INFO(model.name << " on " << gpus << " GPUs, activations on the " << to_string(place)
                           << ", policy " << to_string(policy));
           const Outcome serial = run(plan, config, {.serial = true});
@@ -165,8 +166,8 @@ TEST_CASE("a training in sub-models equals that of the model as one piece", "[ex
       for (const std::int64_t layers : {1, 2}) {
         INFO(model.name << (model.tied_embeddings ? ", tied" : "") << " on " << gpus << " GPUs, "
                         << layers << " layers a sub-model");
-        const Plan plan = make_plan(bare_machine(gpus), workload(model, 4 * gpus),
-                                    {.layers_per_submodel = layers, .micro_batch = 2});
+        const Plan plan = scheduler::make_plan(bare_machine(gpus), workload(model, 4 * gpus),
+                                               {.layers_per_submodel = layers, .micro_batch = 2});
         const Outcome ours = run(plan, config, {});
         const Outcome reference = Reference(plan, config).run();
         CHECK(ours.losses == reference.losses);
@@ -179,7 +180,8 @@ TEST_CASE("a training in sub-models equals that of the model as one piece", "[ex
 TEST_CASE("windows of any length and a pause between them change no bit", "[exec]") {
   const TextFile text(2000);
   const auto config = train_config(text);
-  const Plan plan = make_plan(bare_machine(2), workload(byte_model(gpt2_model()), 4), Strategy{});
+  const Plan plan =
+      scheduler::make_plan(bare_machine(2), workload(byte_model(gpt2_model()), 4), Strategy{});
   Trainer at_once(plan, config, {.window = 5});
   const auto losses = at_once.train(5).losses;
   Trainer in_parts(plan, config, {.window = 2});
@@ -193,7 +195,8 @@ TEST_CASE("windows of any length and a pause between them change no bit", "[exec
 
 TEST_CASE("each step is reported once, in order, with its loss", "[exec]") {
   const TextFile text(2000);
-  const Plan plan = make_plan(bare_machine(1), workload(byte_model(gpt2_model()), 4), Strategy{});
+  const Plan plan =
+      scheduler::make_plan(bare_machine(1), workload(byte_model(gpt2_model()), 4), Strategy{});
   std::vector<StepReport> reports;
   Trainer trainer(plan, train_config(text),
                   {.window = 2, .on_step = [&](const StepReport& r) { reports.push_back(r); }});
@@ -213,7 +216,7 @@ TEST_CASE("a plan in bf16 is refused with the remedy", "[exec]") {
   const TextFile text(2000);
   auto work = workload(byte_model(gpt2_model()), 4);
   work.precision = platform::Precision::bf16;
-  const Plan plan = make_plan(bare_machine(1), work, Strategy{});
+  const Plan plan = scheduler::make_plan(bare_machine(1), work, Strategy{});
   CHECK_THROWS_WITH(Trainer(plan, train_config(text), {}), Catch::Contains("f32"));
 }
 
@@ -224,7 +227,8 @@ TEST_CASE("200 steps learn more than the frequencies of letters", "[exec][slow]"
   auto work = workload(model, 16);
   work.sequence_length = 64;
   auto config = train_config(text);
-  const Plan plan = make_plan(bare_machine(2), work, {.layers_per_submodel = 2, .micro_batch = 8});
+  const Plan plan =
+      scheduler::make_plan(bare_machine(2), work, {.layers_per_submodel = 2, .micro_batch = 8});
   Trainer trainer(plan, config, {});
   const TrainResult result = trainer.train(200);
   const double entropy = unigram_entropy(trainer.data());
