@@ -1,0 +1,88 @@
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "platform/error.h"
+
+// The program `offstage`: understands the command line, runs one command, and turns what went wrong
+// into a message on stderr and an exit status.
+namespace {
+
+using offstage::ErrorCode;
+using namespace offstage::cli;
+
+int exit_status(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::bad_usage:
+    case ErrorCode::bad_input:
+      return kBadInput;
+    case ErrorCode::does_not_fit:
+      return kAnswerIsNo;
+    case ErrorCode::out_of_memory:
+    case ErrorCode::device:
+    case ErrorCode::io:
+      break;
+  }
+  return kFailed;
+}
+
+int complain(const std::string& message, int status) {
+  fmt::print(stderr, "offstage: {}\n", message);
+  return status;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{
+      "offstage plans the training of models larger than GPU memory, simulates the plan, and runs "
+      "the very same plan."};
+  app.name("offstage");
+  app.set_version_flag("--version", "offstage " OFFSTAGE_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "offstage COMMAND --help explains a command and shows examples.\n"
+      "Exit status: 0 done; 1 the answer is no (does not fit, outside the tolerance);\n"
+      "2 bad usage or bad input; 3 failure while running.");
+  Action action;
+  add_platform_command(app, action);
+  add_workload_command(app, action);
+  add_plan_command(app, action);
+  add_simulate_command(app, action);
+  add_train_command(app, action);
+  add_calibrate_command(app, action);
+  add_compare_command(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked_for) {  // --help, --version
+    app.exit(asked_for);
+    std::cout.flush();
+    return std::cout ? kDone : complain("standard output can't be written", kFailed);
+  } catch (const CLI::ParseError& error) {
+    return complain(
+        fmt::format("{}\nTry `offstage --help`, or `offstage COMMAND --help`.", error.what()),
+        kBadInput);
+  }
+  return action();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A reader that went away shows as a failed write, which has a message; the signal has none.
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return run(argc, argv);
+  } catch (const offstage::Error& error) {
+    return complain(error.what(), exit_status(error.code()));
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory", kFailed);
+  } catch (const std::exception& error) {
+    return complain(error.what(), kFailed);
+  }
+}

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/planning.h"
+#include "scheduler/ledger.h"
+#include "scheduler/plan.h"
+
+// How a plan is shown: as text for people, and as the JSON object of `plan --json`.
+namespace offstage::cli {
+
+// "13.0 B parameters, 40 layers; 8 GPUs; ..." in aligned lines.
+std::string describe_workload(const scheduler::Plan& plan);
+
+// One table for each set of pools that are alike.
+std::string describe_memory(const scheduler::Ledger& ledger);
+
+// Each knob's value, and why when the search chose it.
+std::string describe_strategy(const scheduler::Plan& plan);
+
+// What `plan` knows beside the plan. Without a prediction the plan does not fit.
+struct PlanReport {
+  const scheduler::PlanningResult& result;
+  const Simulated* prediction = nullptr;
+  std::vector<std::string> assumed;  // numbers nobody measured
+};
+std::string describe_plan(const PlanReport& report);
+nlohmann::json plan_report_json(const PlanReport& report);
+
+// "gpu0" and "gpu1" as "gpu0, gpu1"; runs of three or more as "gpu0 to gpu7".
+std::string join_names(const std::vector<std::string>& names);
+
+}  // namespace offstage::cli

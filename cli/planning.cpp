@@ -1,0 +1,106 @@
+#include "cli/planning.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/output.h"
+#include "platform/document.h"
+#include "platform/error.h"
+#include "scheduler/plan_file.h"
+#include "scheduler/step_graph.h"
+#include "sim/process_pool.h"
+#include "sim/simulate.h"
+
+namespace offstage::cli {
+namespace {
+
+using platform::Seconds;
+using scheduler::Plan;
+using scheduler::Profile;
+
+sim::Simulation simulation_of(const Plan& plan, const scheduler::TaskGraph& graph,
+                              const std::vector<scheduler::TaskCost>& costs) {
+  return {.machine = plan.machine,
+          .graph = graph,
+          .costs = costs,
+          .policy = plan.strategy.policy,
+          .submit_ahead = plan.strategy.submit_ahead};
+}
+
+std::vector<Seconds> simulate_steps(std::span<const Plan> plans, const Profile& profile) {
+  show_progress(fmt::format("simulating {} plans ...", plans.size()));
+  // A simulation borrows; a deque keeps its elements where they are.
+  std::deque<scheduler::TaskGraph> graphs;
+  std::deque<std::vector<scheduler::TaskCost>> costs;
+  std::vector<sim::Simulation> simulations;
+  for (const Plan& plan : plans) {
+    graphs.push_back(scheduler::make_step_graph(plan, kSimulatedSteps));
+    costs.push_back(scheduler::make_costs(plan, profile, graphs.back()));
+    simulations.push_back(simulation_of(plan, graphs.back(), costs.back()));
+  }
+  const auto results = sim::simulate_all(simulations, sim::default_workers());
+  std::vector<Seconds> steps;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    steps.push_back(scheduler::steady_step(graphs[i], results[i].trace));
+  }
+  show_progress("");
+  return steps;
+}
+
+}  // namespace
+
+Question read_question(const std::string& file, const scheduler::DataDirectories& directories) {
+  Question question{scheduler::load_run_config(file, directories), {}};
+  const platform::Document document = platform::Document::load(file);
+  if (scheduler::is_plan_document(document)) {
+    question.plan = scheduler::read_plan(document, question.config.machine);
+  }
+  return question;
+}
+
+scheduler::PlanningResult answer(const Question& question) {
+  const scheduler::RunConfig& config = question.config;
+  const scheduler::Evaluate evaluate = [&config](std::span<const Plan> plans) {
+    return simulate_steps(plans, config.profile);
+  };
+  if (!question.plan) {
+    return scheduler::choose_plan({.machine = config.machine,
+                                   .workload = config.workload,
+                                   .profile = config.profile,
+                                   .request = config.strategy},
+                                  evaluate);
+  }
+  scheduler::PlanningResult result;
+  result.plan = *question.plan;
+  result.fits = result.plan.memory.fits();
+  if (result.fits) result.step = evaluate(std::span(&result.plan, 1)).front();
+  return result;
+}
+
+void require_fit(const scheduler::PlanningResult& result) {
+  if (result.fits) return;
+  throw Error(ErrorCode::does_not_fit,
+              "the plan does not fit: " + result.plan.memory.shortfall_message());
+}
+
+Simulated simulate_plan(const Plan& plan, const Profile& profile, std::uint32_t steps) {
+  const auto begin = std::chrono::steady_clock::now();
+  Simulated simulated;
+  simulated.graph = scheduler::make_step_graph(plan, steps);
+  simulated.costs = scheduler::make_costs(plan, profile, simulated.graph);
+  sim::SimulationResult result =
+      sim::simulate(simulation_of(plan, simulated.graph, simulated.costs));
+  simulated.trace = std::move(result.trace);
+  simulated.metrics = scheduler::measure(plan, simulated.graph, simulated.costs, simulated.trace);
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  simulated.wall = {wall.count()};
+  return simulated;
+}
+
+}  // namespace offstage::cli

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "platform/units.h"
+#include "scheduler/metrics.h"
+#include "scheduler/planner.h"
+#include "scheduler/run_config.h"
+#include "scheduler/task_graph.h"
+#include "scheduler/trace.h"
+
+// From a file to a plan and its prediction: what `plan`, `simulate` and `train` have in common.
+namespace offstage::cli {
+
+// A run config, or a plan made earlier.
+struct Question {
+  scheduler::RunConfig config;
+  std::optional<scheduler::Plan> plan;  // when the file is one
+};
+
+// Errors: Error(bad_input) with place.
+Question read_question(const std::string& file, const scheduler::DataDirectories& directories);
+
+// The plan of a question: the one it brings, or the best the search finds, simulating finalists on
+// all cores.
+// Errors: as choose_plan and sim::simulate_all.
+scheduler::PlanningResult answer(const Question& question);
+
+// Errors: Error(does_not_fit) with the pool, the shortfall and the pool's lines.
+void require_fit(const scheduler::PlanningResult& result);
+
+// Consecutive steps simulated when nobody says otherwise: the first is cold, the distance between
+// the others is the steady state.
+constexpr std::uint32_t kSimulatedSteps = 3;
+
+struct Simulated {
+  scheduler::TaskGraph graph;
+  std::vector<scheduler::TaskCost> costs;
+  scheduler::Trace trace;
+  scheduler::Metrics metrics;
+  platform::Seconds wall;  // real time of everything from the task graph on
+};
+
+Simulated simulate_plan(const scheduler::Plan& plan, const scheduler::Profile& profile,
+                        std::uint32_t steps);
+
+}  // namespace offstage::cli
