@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <limits>
 #include <queue>
@@ -93,9 +94,10 @@ class SimGridFlowEngine final : public FlowEngine {
   s4u::Host* source_ = nullptr;
   std::vector<s4u::Host*> destinations_;  // by RouteId
   std::vector<platform::Seconds> latencies_;
-  // A flow's handle must outlive its completion callback; slots keep it, `last_completed_` lets go.
-  std::vector<Flow> flows_;
-  std::vector<std::uint32_t> free_flows_;
+  // A flow's handle must outlive its completion callback; `flows_` keeps it, `last_completed_` lets
+  // go.
+  std::deque<Flow> flows_;  // SimGrid holds their addresses
+  std::vector<Flow*> free_flows_;
   s4u::CommPtr last_completed_;
   std::priority_queue<Delay> delays_;
   double next_alarm_ = std::numeric_limits<double>::infinity();
@@ -182,16 +184,12 @@ void SimGridFlowEngine::start(TaskId task, const Work& work) {
 }
 
 void SimGridFlowEngine::start_flow(TaskId task, platform::RouteId route, std::uint64_t units) {
-  if (free_flows_.empty()) {
-    free_flows_.push_back(static_cast<std::uint32_t>(flows_.size()));
-    flows_.emplace_back();
-  }
-  const std::uint32_t slot = free_flows_.back();
+  if (free_flows_.empty()) free_flows_.push_back(&flows_.emplace_back());
+  Flow* flow = free_flows_.back();
   free_flows_.pop_back();
   auto comm = s4u::Comm::sendto_init();
-  flows_[slot] = {comm, task};
-  // The slot's number in place of a pointer; 1 more, because SimGrid reads null as "none".
-  comm->set_data(reinterpret_cast<void*>(static_cast<std::uintptr_t>(slot) + 1));
+  *flow = {comm, task};
+  comm->set_data(flow);
   // Size before end points: a flow of known size starts as soon as both ends are known.
   comm->set_payload_size(units);
   comm->set_source(source_);
@@ -200,11 +198,10 @@ void SimGridFlowEngine::start_flow(TaskId task, platform::RouteId route, std::ui
 }
 
 void SimGridFlowEngine::flow_completed(const s4u::Activity& activity) {
-  const auto slot =
-      static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(activity.get_data<void>()) - 1);
-  last_completed_ = std::move(flows_[slot].comm);
-  ended_.push_back(flows_[slot].task);
-  free_flows_.push_back(slot);
+  auto* flow = activity.get_data<Flow>();
+  last_completed_ = std::move(flow->comm);
+  ended_.push_back(flow->task);
+  free_flows_.push_back(flow);
   if (hand_over_armed_) return;
   hand_over_armed_ = true;
   Timer::set(now().value, [this] { hand_over(); });

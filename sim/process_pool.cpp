@@ -179,7 +179,7 @@ Outcome finish(const Child& child, const ProcessJob& job) {
 
 // Reads what there is; false at the end of the pipe.
 bool receive(Child& child) {
-  std::array<char, 65536> buffer;  // a pipe's usual capacity
+  std::array<char, 65536> buffer{};  // a pipe's usual capacity
   const ssize_t count = read(child.pipe.get(), buffer.data(), buffer.size());
   if (count < 0) return errno == EINTR || errno == EAGAIN;
   child.received.insert(child.received.end(), buffer.begin(), buffer.begin() + count);
@@ -203,6 +203,7 @@ std::vector<std::vector<double>> run_in_processes(std::span<const ProcessJob> jo
       ++next;
     }
     std::vector<pollfd> waiting;
+    waiting.reserve(running.size());
     for (const Child& child : running) waiting.push_back({child.pipe.get(), POLLIN, 0});
     poll(waiting.data(), waiting.size(), -1);
     for (std::size_t i = running.size(); i-- > 0;) {
