@@ -226,6 +226,25 @@ std::vector<TaskCost> make_costs(const Plan& plan, const Profile& profile, const
   return costs;
 }
 
+std::vector<Operation> compute_operations(const Plan& plan, std::size_t submodel, TaskKind kind) {
+  const SubModel& part = plan.submodels[submodel];
+  std::vector<Operation> operations;
+  const auto append = [&](const std::vector<Operation>& more) {
+    operations.insert(operations.end(), more.begin(), more.end());
+  };
+  for (std::size_t i = part.first_layer; i < part.end_layer; ++i) {
+    const auto& layer = plan.table.layer(i);
+    const bool spared = kind == TaskKind::backward && i + 1 == part.end_layer;
+    append(spared ? last_recomputation(plan.table.model, layer) : layer.forward);
+  }
+  if (kind == TaskKind::backward) {
+    for (std::size_t i = part.end_layer; i-- > part.first_layer;) {
+      append(plan.table.layer(i).backward);
+    }
+  }
+  return operations;
+}
+
 Seconds pass_time(const GpuModel& gpu, const Profile& profile,
                   const std::vector<Operation>& operations, Precision precision) {
   Seconds sum;

@@ -31,6 +31,10 @@ platform::Seconds lone_time(const platform::Machine& machine, const TaskCost& co
 // Errors: Error(bad_input) when the machine lacks a table that the workload needs (its precision).
 std::vector<TaskCost> make_costs(const Plan& plan, const Profile& profile, const TaskGraph& graph);
 
+// What a forward or backward task of a sub-model computes, in order; backward recomputes first.
+std::vector<workloads::Operation> compute_operations(const Plan& plan, std::size_t submodel,
+                                                     TaskKind kind);
+
 // Time of one layer's pass on a GPU model, for inspection and calibration: the sum over its
 // operations of the roofline over the machine's tables, never below kernels x launch interval (or
 // plus it, where launches do not overlap).

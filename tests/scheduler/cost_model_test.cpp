@@ -1,6 +1,8 @@
 #include "scheduler/cost_model.h"
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -135,6 +137,11 @@ TEST_CASE("inside a sub-model of several layers only the last output is spared",
                                 {.kind = TaskKind::backward, .submodel = 1, .bytes = {}}, plan);
   // 6.5 + 2 of forward, 10 + 10 of backward.
   CHECK(cost.exclusive.value == Approx(28.5));
+  std::vector<std::string> names;
+  for (const auto& operation : compute_operations(plan, 1, TaskKind::backward)) {
+    names.push_back(operation.name);
+  }
+  CHECK(names == std::vector<std::string>{"in", "gelu", "out", "add", "in", "back", "back"});
 }
 
 TEST_CASE("a block that ends in a norm is recomputed in full", "[scheduler][unit]") {

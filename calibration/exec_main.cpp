@@ -3,11 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "calibration/calibrate_command.h"
 #include "exec/train_command.h"
 #include "platform/error.h"
 
 // offstage-exec: the part of offstage that computes. A program of its own, so that offstage starts
-// without loading LibTorch; users run it through `offstage train`.
+// without loading LibTorch; users run it through `offstage train` and `offstage calibrate`.
 
 namespace {
 
@@ -30,9 +31,11 @@ int exit_status(ErrorCode code) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("The executor of offstage; started by `offstage train`", "offstage-exec");
+  CLI::App app("The executor of offstage; started by `offstage train` and `offstage calibrate`",
+               "offstage-exec");
   app.require_subcommand(1);
   offstage::exec::add_train_command(app);
+  offstage::calibration::add_calibrate_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

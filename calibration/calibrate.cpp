@@ -1,0 +1,177 @@
+#include "calibration/calibrate.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "calibration/hand_over.h"
+#include "calibration/kernel_benchmarks.h"
+#include "calibration/probe.h"
+#include "exec/arena.h"
+#include "exec/blocks.h"
+#include "platform/format.h"
+
+namespace offstage::calibration {
+
+using platform::Bytes;
+using platform::BytesPerSecond;
+using platform::CollectiveCurve;
+using platform::CollectiveKind;
+using platform::Confidence;
+using platform::Seconds;
+using platform::VirtualMachine;
+
+namespace {
+
+// Amount a second over all samples together, so that large tasks count most, as they do in a
+// training; the spread is that of the single ones.
+Summary overall_rate(const std::vector<TaskSample>& samples) {
+  std::vector<double> rates;
+  double amount = 0.0;
+  Seconds time;
+  for (const TaskSample& sample : samples) {
+    rates.push_back(sample.amount / sample.measured.value);
+    amount += sample.amount;
+    time += sample.measured;
+  }
+  Summary summary = summarise(std::move(rates));
+  summary.median = amount / time.value;
+  return summary;
+}
+
+CollectiveCurve curve_of(CollectiveKind kind, const std::vector<TaskSample>& samples,
+                         const std::string& date) {
+  std::map<Bytes, std::vector<double>> by_size;
+  for (const TaskSample& sample : samples) {
+    by_size[{static_cast<std::int64_t>(sample.amount)}].push_back(sample.measured.value);
+  }
+  CollectiveCurve curve;
+  curve.kind = kind;
+  for (auto& [size, times] : by_size) {
+    curve.points.value.emplace_back(size, Seconds{summarise(std::move(times)).median});
+  }
+  curve.points.source = fmt::format("calibrate {}: one core, in small trainings", date);
+  curve.points.confidence = Confidence::high;
+  return curve;
+}
+
+// The executor has no all-reduce yet; one would be a reduce-scatter and an all-gather.
+CollectiveCurve both(const CollectiveCurve& first, const CollectiveCurve& second) {
+  CollectiveCurve sum = first;
+  sum.kind = CollectiveKind::all_reduce;
+  sum.points.source += "; sum of all_gather and reduce_scatter";
+  sum.points.confidence = Confidence::assumed;
+  for (std::size_t i = 0; i < sum.points.value.size(); ++i) {
+    sum.points.value[i].second += second.points.value[i].second;
+  }
+  return sum;
+}
+
+class Calibrator {
+ public:
+  explicit Calibrator(const CalibrationRequest& request) : request_(request) {
+    result_.machine = find_virtual_host(request.host);
+    result_.profile = request.base;
+    exec::install_arena_allocator();
+    exec::set_compute_threads(1);
+  }
+
+  Calibration run() {
+    measure_tables();
+    measure_tasks();
+    measure_sharing();
+    measure_overhead();
+    name_files();
+    return std::move(result_);
+  }
+
+ private:
+  std::string source(const Summary& summary) const { return source_of(summary, request_.date); }
+
+  void measure_tables() {
+    request_.progress("matrix products and attention of one core");
+    KernelTables tables = measure_kernels();
+    auto& gpu = result_.machine.gpu;
+    const std::string source = fmt::format("calibrate {}: one core, median spread {}",
+                                           request_.date, platform::percent_text(tables.spread));
+    gpu.gemm = sourced(std::move(tables.gemm), source);
+    gpu.attention = sourced(std::move(tables.attention), source);
+    gpu.peak_f32 =
+        sourced(tables.fastest, source + ": the fastest of all products", Confidence::medium);
+    result_.measurements.push_back(tables.call);
+    result_.measurements.push_back(tables.cube);
+  }
+
+  void measure_tasks() {
+    request_.progress("tasks of small trainings");
+    VirtualMachine& machine = result_.machine;
+    const ProbeResult probes = run_probes(make_machine(machine));
+    result_.fit = fit_stack(probes.passes);
+    const StackFit& fit = result_.fit;
+    const std::string fitted = fmt::format(
+        "calibrate {}: fitted to {} passes of small trainings, median error {}, worst {}",
+        request_.date, probes.passes.size(), platform::percent_text(fit.median_error),
+        platform::percent_text(fit.worst_error));
+    machine.gpu.memory_bandwidth = sourced(fit.memory_bandwidth, fitted);
+    machine.gpu.launch_interval = sourced(fit.launch_interval, fitted);
+    result_.profile.gemm_efficiency = sourced(fit.gemm_efficiency, fitted);
+
+    const Summary copies = overall_rate(probes.copies);
+    machine.core_copy_rate = sourced(BytesPerSecond{copies.median}, source(copies));
+    result_.measurements.push_back({"copy, one core", "B/s", copies});
+    Summary updates = overall_rate(probes.updates);
+    updates.median = 1.0 / updates.median;
+    machine.optimizer_core_time_per_parameter = sourced(Seconds{updates.median}, source(updates));
+    result_.measurements.push_back({"optimizer, one core", "s/parameter", updates});
+    if (machine.virtual_gpus > 1) {
+      const auto gather = curve_of(CollectiveKind::all_gather, probes.all_gathers, request_.date);
+      const auto scatter =
+          curve_of(CollectiveKind::reduce_scatter, probes.reduce_scatters, request_.date);
+      machine.collectives = {gather, scatter, both(gather, scatter)};
+      result_.measurements.push_back(
+          {"all-gather, one core", "B/s", overall_rate(probes.all_gathers)});
+      result_.measurements.push_back(
+          {"reduce-scatter, one core", "B/s", overall_rate(probes.reduce_scatters)});
+    }
+  }
+
+  void measure_sharing() {
+    VirtualMachine& machine = result_.machine;
+    if (machine.cores < 2) return;
+    request_.progress("all cores at one time");
+    const Summary slowdown = summarise(measure_slowdowns(make_machine(machine), machine.cores));
+    // Faster together than alone is noise.
+    const double together = std::max(1.0, slowdown.median);
+    machine.core_rate =
+        sourced(BytesPerSecond{machine.core_rate.value.value / together}, source(slowdown));
+    result_.measurements.push_back({"slow-down with all cores busy", "", slowdown});
+  }
+
+  void measure_overhead() {
+    request_.progress("hand-over of tasks");
+    const Measurement hand_over = measure_hand_over();
+    result_.profile.task_overhead =
+        sourced(Seconds{hand_over.summary.median}, source(hand_over.summary));
+    result_.measurements.push_back(hand_over);
+  }
+
+  void name_files() {
+    VirtualMachine& machine = result_.machine;
+    const auto processor = machine.description.find(": ");
+    machine.description =
+        fmt::format("this computer, calibrated {}{}", request_.date,
+                    processor != std::string::npos ? machine.description.substr(processor) : "");
+    result_.profile.name = "offstage-cpu, calibrated";
+  }
+
+  const CalibrationRequest& request_;
+  Calibration result_;
+};
+
+}  // namespace
+
+Calibration calibrate(const CalibrationRequest& request) { return Calibrator(request).run(); }
+
+}  // namespace offstage::calibration
