@@ -4,7 +4,7 @@
 
 #include "platform/error.h"
 #include "scheduler/plan_ledger.h"
-#include "scheduler/small_machine.h"
+#include "tests/scheduler/small_machine.h"
 
 namespace offstage::scheduler {
 namespace {
@@ -127,9 +127,9 @@ TEST_CASE("a batch that can't be dealt out is refused with the nearest that can"
           "[scheduler][unit]") {
   auto workload = small_workload(true);
   workload.global_batch = 10;
-  CHECK_THROWS_WITH(make_plan(small_machine(), workload, packs_of_two()),
-                    Catch::Contains("2 GPUs x micro_batch 2 = 4 sequences") &&
-                        Catch::Contains("8 and 12"));
+  CHECK_THROWS_WITH(
+      make_plan(small_machine(), workload, packs_of_two()),
+      Catch::Contains("2 GPUs x micro_batch 2 = 4 sequences") && Catch::Contains("8 and 12"));
 }
 
 TEST_CASE("an encoder is counted but not planned", "[scheduler][unit]") {

@@ -7,8 +7,8 @@
 
 #include "scheduler/cost_model.h"
 #include "scheduler/metrics.h"
-#include "scheduler/small_machine.h"
 #include "scheduler/step_graph.h"
+#include "tests/scheduler/small_machine.h"
 
 namespace offstage::scheduler {
 namespace {

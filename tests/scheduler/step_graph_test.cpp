@@ -9,7 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "scheduler/plan_ledger.h"
-#include "scheduler/small_machine.h"
+#include "tests/scheduler/small_machine.h"
 
 namespace offstage::scheduler {
 namespace {
@@ -55,8 +55,8 @@ void check_slots_are_never_shared(const TaskGraph& graph) {
       if (use.acquires) {
         CHECK(released[use.slot]);
         for (const TaskId before : occupant[use.slot]) {
-          INFO(graph.describe(task) << " takes slot " << use.slot << " from "
-                                    << graph.describe(before));
+          INFO(graph.describe(task)
+               << " takes slot " << use.slot << " from " << graph.describe(before));
           CHECK(ancestors[task][before]);
         }
         occupant[use.slot].clear();
@@ -71,8 +71,8 @@ void check_slots_are_never_shared(const TaskGraph& graph) {
 TEST_CASE("a step has the tasks that its sub-models, GPUs and micro-batches ask for",
           "[scheduler][unit]") {
   // 4 sub-models, 2 GPUs, 3 micro-batches. Phases: forward of 3 (the head's forward is part of its
-  // backward), backward of 4, so weights cross 7 times: 14 fetches, 7 all-gathers. Forward 3 x 2 x 3
-  // = 18, backward 4 x 2 x 3 = 24. Gradients: 4 reduce-scatters, 8 offloads, 8 updates.
+  // backward), backward of 4, so weights cross 7 times: 14 fetches, 7 all-gathers. Forward 3 x 2 x
+  // 3 = 18, backward 4 x 2 x 3 = 24. Gradients: 4 reduce-scatters, 8 offloads, 8 updates.
   const auto counts = count_kinds(make_step_graph(plan_with(2, 3, ActivationPlace::gpu), 1));
   CHECK(counts.at(TaskKind::fetch) == 14);
   CHECK(counts.at(TaskKind::all_gather) == 7);

@@ -47,8 +47,7 @@ TEST_CASE("a task is described by kind, payload, sub-model, micro-batch, GPU and
   CHECK(graph.describe(2) == "all_gather submodel 3 all gpus step 2");
 }
 
-TEST_CASE("a ring hands out the slot free longest and the tasks to wait for",
-          "[scheduler][unit]") {
+TEST_CASE("a ring hands out the slot free longest and the tasks to wait for", "[scheduler][unit]") {
   SlotRing ring;
   ring.add(7);
   ring.add(8);
