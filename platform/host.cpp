@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kGuess = "uncalibrated default: run `offstage calibrate`";
 constexpr int kMostGpus = 1024, kMostCores = 65536;
-constexpr Bytes kMostBytes = gibibytes(1024 * 1024);
+constexpr Bytes kMostBytes = gibibytes(1'048'576);
 
 // Guesses of the order of an AVX2 core at 2.5 GHz, so that plans and simulations of an uncalibrated
 // host are not absurd; each is marked kGuess and assumed.

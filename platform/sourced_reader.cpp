@@ -23,7 +23,7 @@ constexpr std::array<std::pair<CollectiveKind, const char*>, 3> kCollectives{
      {CollectiveKind::reduce_scatter, "reduce_scatter"},
      {CollectiveKind::all_reduce, "all_reduce"}}};
 
-constexpr Bytes kMostBytes = gibibytes(1024 * 1024);
+constexpr Bytes kMostBytes = gibibytes(1'048'576);
 constexpr double kHighestRate = 1e15, kHighestFlops = 1e19;
 constexpr double kShortest = 1e-15, kLongest = 1000.0;
 constexpr std::int64_t kLargestSide = std::int64_t{1} << 40;  // of a matrix, or of a sequence
@@ -39,6 +39,7 @@ std::string name_of(const std::array<std::pair<E, const char*>, N>& names, E val
 template <std::size_t N, typename E>
 E read_enum(const Node& node, const std::array<std::pair<E, const char*>, N>& names) {
   std::vector<std::string> allowed;
+  allowed.reserve(N);
   for (const auto& [value, name] : names) allowed.emplace_back(name);
   const std::string chosen = node.choice(allowed);
   const auto at = std::find(allowed.begin(), allowed.end(), chosen) - allowed.begin();

@@ -168,7 +168,8 @@ std::vector<CollectiveCurve> guess_collectives(int virtual_gpus, BytesPerSecond 
   std::vector<CollectiveCurve> curves;
   for (const auto kind :
        {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce}) {
-    const std::int64_t copies = (virtual_gpus - 1) * (kind == CollectiveKind::all_reduce ? 2 : 1);
+    const std::int64_t passes = kind == CollectiveKind::all_reduce ? 2 : 1;
+    const std::int64_t copies = passes * (virtual_gpus - 1);
     CollectiveCurve curve{kind, {{}, source, Confidence::assumed}};
     for (const Bytes size : {kSmall, kLarge}) {
       curve.points.value.emplace_back(size, size * copies / core_copy_rate);
