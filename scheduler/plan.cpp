@@ -1,6 +1,7 @@
 #include "scheduler/plan.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -14,36 +15,86 @@ namespace {
 using platform::Bytes;
 using workloads::LayerKind;
 
-void check_strategy(const platform::Machine& machine, const workloads::Workload& workload,
-                    const Strategy& strategy) {
-  if (!workloads::plannable(workload.model)) {
-    throw Error(
-        ErrorCode::bad_input,
-        fmt::format("model {} ({}) is an encoder or encoder-decoder: it is counted, but only "
-                    "decoder-only models can be planned",
-                    workload.model.name, workload.model.architecture));
-  }
+Error impossible(const std::string& message) { return {ErrorCode::bad_input, message}; }
+
+void check_batch(const platform::Machine& machine, const workloads::Workload& workload,
+                 const Strategy& strategy) {
   const auto gpus = static_cast<std::int64_t>(machine.gpus.size());
   const std::int64_t at_once = gpus * strategy.micro_batch;
-  if (workload.global_batch % at_once != 0) {
-    throw Error(
-        ErrorCode::bad_input,
-        fmt::format("global_batch {} is not a whole number of {} GPUs x micro_batch {} = {} "
-                    "sequences; the nearest that are: {} and {}",
-                    workload.global_batch, gpus, strategy.micro_batch, at_once,
-                    std::max<std::int64_t>(1, workload.global_batch / at_once) * at_once,
-                    (workload.global_batch / at_once + 1) * at_once));
+  if (workload.global_batch % at_once == 0) return;
+  throw impossible(
+      fmt::format("global_batch {} is not a whole number of {} GPUs x micro_batch {} = {} "
+                  "sequences; the nearest that are: {} and {}",
+                  workload.global_batch, gpus, strategy.micro_batch, at_once,
+                  std::max<std::int64_t>(1, workload.global_batch / at_once) * at_once,
+                  (workload.global_batch / at_once + 1) * at_once));
+}
+
+// Knobs that count sub-models of blocks, of which there are `blocks`.
+void check_places(const platform::Machine& machine, const Strategy& strategy, std::int64_t blocks) {
+  const std::int64_t placed =
+      strategy.resident_state + strategy.resident_weights + strategy.nvme_state;
+  if (placed > blocks) {
+    throw impossible(fmt::format(
+        "resident_state {} + resident_weights {} + nvme_state {} exceed "
+        "the {} sub-models of blocks",
+        strategy.resident_state, strategy.resident_weights, strategy.nvme_state, blocks));
+  }
+  if (strategy.kept_activations > blocks) {
+    throw impossible(fmt::format("kept_activations {} exceeds the {} sub-models of blocks",
+                                 strategy.kept_activations, blocks));
+  }
+  if (strategy.nvme_state > 0 && machine.drives.empty()) {
+    throw impossible(fmt::format("nvme_state {}: machine {} has no NVMe drives",
+                                 strategy.nvme_state, machine.name));
+  }
+  if (strategy.clipping == Clipping::exact && strategy.resident_state > 0) {
+    throw impossible(
+        "clipping exact needs all gradients in CPU memory at once: resident_state must be 0");
   }
 }
 
-// Embedding, blocks in equal packs (the last may be smaller), head.
+std::vector<std::int64_t> packs(const Strategy& strategy, std::int64_t layers) {
+  if (strategy.cuts.empty()) {
+    std::vector<std::int64_t> equal;
+    for (std::int64_t left = layers; left > 0; left -= equal.back()) {
+      equal.push_back(std::min(left, strategy.layers_per_submodel));
+    }
+    return equal;
+  }
+  const std::int64_t sum =
+      std::accumulate(strategy.cuts.begin(), strategy.cuts.end(), std::int64_t{0});
+  if (sum != layers) {
+    throw impossible(
+        fmt::format("layers_per_submodel lists {} blocks, the model has {}", sum, layers));
+  }
+  return strategy.cuts;
+}
+
+void place_states(const Strategy& strategy, std::vector<SubModel>& submodels) {
+  const auto blocks = static_cast<std::int64_t>(submodels.size()) - 2;
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    auto& submodel = submodels[static_cast<std::size_t>(i) + 1];
+    if (i < strategy.resident_state) {
+      submodel.state = StatePlace::resident;
+    } else if (i < strategy.resident_state + strategy.resident_weights) {
+      submodel.state = StatePlace::resident_weights;
+    } else if (i >= blocks - strategy.nvme_state) {
+      submodel.state = StatePlace::nvme;
+    }
+    submodel.keeps_activations = i >= blocks - strategy.kept_activations;
+  }
+}
+
+// Embedding, packs of blocks, head.
 std::vector<SubModel> cut(const workloads::LayerTable& table, std::int64_t gpus,
-                          std::int64_t layers_per_submodel) {
+                          const Strategy& strategy) {
   const std::size_t head = table.layers.size() - 1;
   std::vector<SubModel> submodels{{.first_layer = 0, .end_layer = 1}};
-  const auto pack = static_cast<std::size_t>(layers_per_submodel);
-  for (std::size_t first = 1; first < head; first += pack) {
-    submodels.push_back({.first_layer = first, .end_layer = std::min(first + pack, head)});
+  for (const auto pack : packs(strategy, table.model.layers)) {
+    const std::size_t first = submodels.back().end_layer;
+    submodels.push_back(
+        {.first_layer = first, .end_layer = first + static_cast<std::size_t>(pack)});
   }
   submodels.push_back({.first_layer = head, .end_layer = head + 1});
   if (table.model.tied_embeddings) {
@@ -68,6 +119,12 @@ ElementBytes element_bytes(platform::Precision precision) {
   return {.weight = 4, .gradient = 4, .sent_gradient = 4, .activation = 4};
 }
 
+std::int64_t state_bytes(MomentPrecision moments) {
+  constexpr std::int64_t kMaster = 4;
+  const std::int64_t moment = moments == MomentPrecision::f32 ? 4 : 2;
+  return kMaster + 2 * moment;
+}
+
 Range shard_range(const SubModel& submodel, std::int64_t gpu) {
   const std::int64_t begin = gpu * submodel.shard_elements;
   return {std::min(begin, submodel.moved()),
@@ -90,9 +147,23 @@ std::int64_t Plan::parameters() const {
   return sum;
 }
 
+double Plan::residency() const {
+  std::int64_t resident = 0;
+  for (const auto& submodel : submodels) {
+    if (submodel.state == StatePlace::resident) resident += submodel.parameters;
+  }
+  return static_cast<double>(resident) / static_cast<double>(parameters());
+}
+
 Plan make_plan(const platform::Machine& machine, const workloads::Workload& workload,
                const Strategy& strategy) {
-  check_strategy(machine, workload, strategy);
+  if (!workloads::plannable(workload.model)) {
+    throw impossible(
+        fmt::format("model {} ({}) is an encoder or encoder-decoder: it is counted, but "
+                    "only decoder-only models can be planned",
+                    workload.model.name, workload.model.architecture));
+  }
+  check_batch(machine, workload, strategy);
   Plan plan;
   plan.machine = machine;
   plan.workload = workload;
@@ -102,7 +173,9 @@ Plan make_plan(const platform::Machine& machine, const workloads::Workload& work
       workloads::make_layer_table(workload.model, {.micro_batch = strategy.micro_batch,
                                                    .sequence_length = workload.sequence_length,
                                                    .precision = workload.precision});
-  plan.submodels = cut(plan.table, plan.gpus(), plan.strategy.layers_per_submodel);
+  plan.submodels = cut(plan.table, plan.gpus(), plan.strategy);
+  check_places(machine, strategy, static_cast<std::int64_t>(plan.submodels.size()) - 2);
+  place_states(plan.strategy, plan.submodels);
   plan.memory = make_ledger(plan);
   return plan;
 }

@@ -16,6 +16,14 @@
 // (step_graph.h). plan_file.h writes it as JSON and reads it back.
 namespace offstage::scheduler {
 
+// Where a sub-model's weights and optimizer state live.
+enum class StatePlace {
+  cpu,               // in CPU memory, updated by the socket beside the GPU
+  resident_weights,  // as cpu, and a copy of the weights' shard on the GPU, renewed once a step
+  resident,          // on the GPUs, each its shard, updated there
+  nvme,              // weights in CPU memory; moments and low plane on NVMe, passing through
+};
+
 // Consecutive layers that cross PCIe together. Its weights are one flat buffer: the borrowed matrix
 // (if any) first, then the tensors of its layers in layer-table order, then padding to a multiple
 // of gpus x kShardAlignment elements. GPU g moves and owns the g-th equal part, its shard.
@@ -26,6 +34,8 @@ struct SubModel {
   std::int64_t borrowed = 0;        // of sub-model 0's word embedding, used by a tied head: moved
                                     // with this sub-model, updated with sub-model 0
   std::int64_t shard_elements = 0;  // of one GPU, padding included
+  StatePlace state = StatePlace::cpu;
+  bool keeps_activations = false;  // from its forward to its backward, instead of recomputing
 
   std::int64_t moved() const { return parameters + borrowed; }
 };
@@ -50,6 +60,8 @@ struct Plan {
   // Bytes of one boundary activation: [micro_batch, sequence, hidden].
   platform::Bytes boundary_bytes() const;
   std::int64_t parameters() const;
+  // The part of the parameters whose state stays on the GPUs.
+  double residency() const;
 };
 
 // Bytes of an element as it is: fetched to a GPU; accumulated in a GPU's gradient slot; sent to the
@@ -58,6 +70,10 @@ struct ElementBytes {
   std::int64_t weight = 0, gradient = 0, sent_gradient = 0, activation = 0;
 };
 ElementBytes element_bytes(platform::Precision precision);
+
+// Bytes of one parameter's whole state: fp32 master (in bf16 runs as a `hi` plane, which is the
+// weight, and a 16-bit `lo` plane) and two moments. 12 with f32 moments, 8 with bf16 ones.
+std::int64_t state_bytes(MomentPrecision moments);
 
 // The part of sub-model k's flat buffer that GPU g's update changes: [begin, end) in elements of
 // the buffer, empty when the shard holds only borrowed or padding elements.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "platform/error.h"
 #include "platform/format.h"
 #include "scheduler/working_memory.h"
 
@@ -16,13 +17,33 @@ using platform::to_text;
 // Token ids are 64-bit: inputs and targets.
 constexpr std::int64_t kTokenBytes = 2 * 8;
 
-std::int64_t largest_shard(const Plan& plan, bool with_head) {
+// Of the sub-models for which `counts` holds, the largest shard.
+template <typename Counts>
+std::int64_t largest_shard(const Plan& plan, const Counts& counts) {
   std::int64_t largest = 0;
-  const std::size_t count = plan.submodels.size() - (with_head ? 0 : 1);
-  for (std::size_t k = 0; k < count; ++k) {
-    largest = std::max(largest, plan.submodels[k].shard_elements);
+  for (const auto& submodel : plan.submodels) {
+    if (counts(submodel)) largest = std::max(largest, submodel.shard_elements);
   }
   return largest;
+}
+
+bool is_tied_head(const Plan& plan, const SubModel& submodel) {
+  return &submodel == &plan.submodels.back() && submodel.borrowed > 0;
+}
+
+// Whether its gradients pass through the ring of host gradient slots.
+bool uses_host_ring(const Plan& plan, const SubModel& submodel) {
+  return submodel.state != StatePlace::resident && !is_tied_head(plan, submodel);
+}
+
+// Elements of GPU g's shards, in the sub-models at `place`.
+std::int64_t owned_elements(const Plan& plan, std::size_t gpu, StatePlace place) {
+  std::int64_t owned = 0;
+  for (const auto& submodel : plan.submodels) {
+    if (submodel.state != place) continue;
+    owned += owned_range(submodel, static_cast<std::int64_t>(gpu)).size();
+  }
+  return owned;
 }
 
 LedgerLine slots_line(const Plan& plan, SlotKind kind, std::uint32_t count, const std::string& what,
@@ -31,38 +52,70 @@ LedgerLine slots_line(const Plan& plan, SlotKind kind, std::uint32_t count, cons
   return {what, each * count, fmt::format("{} x {}", count, to_text(each)), knob};
 }
 
-void add_gpu_lines(const Plan& plan, PoolLedger& pool) {
+// A line for `elements` parameters, unless there are none.
+void add_state_line(PoolLedger& pool, const std::string& what, std::int64_t elements,
+                    std::int64_t bytes_each, const std::string& knob) {
+  if (elements == 0) return;
+  pool.lines.push_back({what, Bytes{elements * bytes_each},
+                        fmt::format("{} parameters x {} B", elements, bytes_each), knob});
+}
+
+void add_gpu_lines(const Plan& plan, std::size_t gpu, PoolLedger& pool) {
   const auto counts = slot_counts(plan);
+  const auto& strategy = plan.strategy;
   pool.lines.push_back(
       slots_line(plan, SlotKind::weights, counts.weights, "weight slots", "weight_slots"));
   pool.lines.push_back(
       slots_line(plan, SlotKind::gradients, counts.gradients, "gradient slots", "gradient_slots"));
   pool.lines.push_back(slots_line(plan, SlotKind::activation, counts.activation,
                                   "boundary activations", "activations"));
-  pool.lines.push_back({"working space", working_bytes(plan),
+  add_state_line(pool, "resident state", owned_elements(plan, gpu, StatePlace::resident),
+                 state_bytes(strategy.moments), "resident_state");
+  add_state_line(pool, "resident weights", owned_elements(plan, gpu, StatePlace::resident_weights),
+                 element_bytes(plan.workload.precision).weight, "resident_weights");
+  const Bytes working = working_bytes(plan);
+  pool.lines.push_back({"working space", working,
                         fmt::format("largest sub-model, micro-batch of {} x {} tokens",
-                                    plan.strategy.micro_batch, plan.workload.sequence_length),
+                                    strategy.micro_batch, plan.workload.sequence_length),
                         "micro_batch"});
+  const Bytes kept = dynamic_bytes(plan) - working;
+  if (strategy.kept_activations > 0) {
+    pool.lines.push_back({"kept activations", kept,
+                          fmt::format("{} sub-models, {} micro-batches, beyond the working space",
+                                      strategy.kept_activations, plan.micro_batches()),
+                          "kept_activations"});
+  }
+}
+
+void add_host_gradient_lines(const Plan& plan, const std::string& name, PoolLedger& pool) {
+  const auto counts = slot_counts(plan);
+  const std::uint32_t ring = counts.host_gradients - (counts.tied_gradients ? 1 : 0);
+  const bool all = plan.strategy.clipping == Clipping::exact;
+  pool.lines.push_back(slots_line(plan, SlotKind::host_gradients, ring, "gradient slots of " + name,
+                                  all ? "clipping" : "host_gradient_slots"));
+  if (!counts.tied_gradients) return;
+  pool.lines.push_back({"tied head's gradient of " + name,
+                        slot_bytes(plan, SlotKind::host_gradients, ring),
+                        "waits for the embedding's", ""});
 }
 
 // What one GPU keeps in the memory of its socket.
 void add_host_lines(const Plan& plan, std::size_t gpu, PoolLedger& pool) {
   const auto counts = slot_counts(plan);
   const auto& name = plan.machine.gpus[gpu].name;
-  std::int64_t owned = 0;
-  for (const auto& submodel : plan.submodels) {
-    owned += owned_range(submodel, static_cast<std::int64_t>(gpu)).size();
+  const std::int64_t whole = state_bytes(plan.strategy.moments);
+  add_state_line(pool, "state of " + name,
+                 owned_elements(plan, gpu, StatePlace::cpu) +
+                     owned_elements(plan, gpu, StatePlace::resident_weights),
+                 whole, "resident_state");
+  add_state_line(pool, "weights of NVMe state of " + name,
+                 owned_elements(plan, gpu, StatePlace::nvme), whole - nvme_bytes(plan),
+                 "nvme_state");
+  if (counts.host_nvme > 0) {
+    pool.lines.push_back(slots_line(plan, SlotKind::host_nvme, counts.host_nvme,
+                                    "NVMe slots of " + name, "nvme_slots"));
   }
-  pool.lines.push_back({"state of " + name, Bytes{owned * kStateBytesPerParameter},
-                        fmt::format("{} parameters x {} B", owned, kStateBytesPerParameter), ""});
-  const std::uint32_t ring = counts.host_gradients - (counts.tied_gradients ? 1 : 0);
-  pool.lines.push_back(slots_line(plan, SlotKind::host_gradients, ring, "gradient slots of " + name,
-                                  "host_gradient_slots"));
-  if (counts.tied_gradients) {
-    pool.lines.push_back({"tied head's gradient of " + name,
-                          slot_bytes(plan, SlotKind::host_gradients, ring),
-                          "waits for the embedding's", ""});
-  }
+  add_host_gradient_lines(plan, name, pool);
   if (counts.host_activation > 0) {
     pool.lines.push_back(slots_line(plan, SlotKind::host_activation, counts.host_activation,
                                     "activations of " + name, "activations"));
@@ -72,80 +125,137 @@ void add_host_lines(const Plan& plan, std::size_t gpu, PoolLedger& pool) {
                         fmt::format("{} tokens x {} B", tokens, kTokenBytes), ""});
 }
 
+PoolLedger make_pool(const Plan& plan, platform::PoolId id) {
+  const auto& machine = plan.machine;
+  PoolLedger pool{id, machine.pools[id].name, machine.pools[id].capacity.value, {}};
+  for (const auto& reserve : machine.pools[id].reserves) {
+    pool.lines.push_back({reserve.what, reserve.bytes.value, "taken by the system", "", true});
+  }
+  for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
+    const auto& name = machine.gpus[gpu].name;
+    if (machine.gpus[gpu].pool == id) add_gpu_lines(plan, gpu, pool);
+    if (machine.sockets[machine.gpus[gpu].socket].pool == id) add_host_lines(plan, gpu, pool);
+    if (!machine.drives.empty() && machine.drives[drive_of(machine, gpu)].pool == id) {
+      add_state_line(pool, "NVMe state of " + name, owned_elements(plan, gpu, StatePlace::nvme),
+                     nvme_bytes(plan), "nvme_state");
+    }
+  }
+  return pool;
+}
+
 }  // namespace
+
+std::size_t drive_of(const platform::Machine& machine, std::size_t gpu) {
+  return gpu * machine.drives.size() / machine.gpus.size();
+}
+
+std::int64_t nvme_bytes(const Plan& plan) {
+  return state_bytes(plan.strategy.moments) - element_bytes(plan.workload.precision).weight;
+}
+
+bool uses_weight_slot(const Plan& plan, const SubModel& submodel) {
+  const bool on_gpu =
+      submodel.state == StatePlace::resident || submodel.state == StatePlace::resident_weights;
+  return plan.gpus() > 1 || !on_gpu;
+}
 
 SlotCounts slot_counts(const Plan& plan) {
   const auto micro_batches = static_cast<std::uint32_t>(plan.micro_batches());
   const auto submodels = static_cast<std::uint32_t>(plan.submodels.size());
   const auto& strategy = plan.strategy;
+  const auto kept = static_cast<std::uint32_t>(strategy.kept_activations);
   SlotCounts counts;
   counts.weights = static_cast<std::uint32_t>(strategy.weight_slots);
   counts.gradients = static_cast<std::uint32_t>(strategy.gradient_slots);
   counts.tied_gradients = plan.submodels.back().borrowed > 0;
-  counts.host_gradients =
-      static_cast<std::uint32_t>(strategy.host_gradient_slots) + (counts.tied_gradients ? 1 : 0);
+  counts.host_gradients = static_cast<std::uint32_t>(strategy.host_gradient_slots);
+  if (strategy.clipping == Clipping::exact) {
+    counts.host_gradients = submodels - (counts.tied_gradients ? 1 : 0);
+  }
+  counts.host_gradients += counts.tied_gradients ? 1 : 0;
+  counts.host_nvme = strategy.nvme_state > 0 ? static_cast<std::uint32_t>(strategy.nvme_slots) : 0;
   if (strategy.activations == ActivationPlace::gpu) {
     counts.activation = (submodels - 1) * micro_batches;
   } else {
-    counts.activation = micro_batches + static_cast<std::uint32_t>(strategy.spare_activation_slots);
-    // The last boundary is consumed where it was made, at the turn from forward to backward.
-    counts.host_activation = (submodels - 2) * micro_batches;
+    // A sub-model that keeps its activations keeps its input too. The last boundary is consumed
+    // where it was made, at the turn from forward to backward.
+    counts.activation =
+        (kept + 1) * micro_batches + static_cast<std::uint32_t>(strategy.spare_activation_slots);
+    counts.host_activation = (submodels - 2 - kept) * micro_batches;
   }
   return counts;
 }
 
 Bytes slot_bytes(const Plan& plan, SlotKind kind, std::uint32_t index) {
   const auto element = element_bytes(plan.workload.precision);
-  const auto counts = slot_counts(plan);
+  const auto all = [](const SubModel&) { return true; };
   switch (kind) {
-    case SlotKind::weights:
-      return {largest_shard(plan, true) * plan.gpus() * element.weight};
+    case SlotKind::weights: {
+      const auto fetched = [&](const SubModel& s) { return uses_weight_slot(plan, s); };
+      return {largest_shard(plan, fetched) * plan.gpus() * element.weight};
+    }
     case SlotKind::gradients:
-      return {largest_shard(plan, true) * plan.gpus() * element.gradient};
+      return {largest_shard(plan, all) * plan.gpus() * element.gradient};
     case SlotKind::host_gradients: {
+      const auto counts = slot_counts(plan);
       const bool tied = counts.tied_gradients && index + 1 == counts.host_gradients;
+      const auto in_ring = [&](const SubModel& s) { return uses_host_ring(plan, s); };
       const std::int64_t elements =
-          tied ? plan.submodels.back().shard_elements : largest_shard(plan, !counts.tied_gradients);
+          tied ? plan.submodels.back().shard_elements : largest_shard(plan, in_ring);
       return {elements * element.sent_gradient};
+    }
+    case SlotKind::host_nvme: {
+      const auto on_nvme = [](const SubModel& s) { return s.state == StatePlace::nvme; };
+      return {largest_shard(plan, on_nvme) * nvme_bytes(plan)};
     }
     case SlotKind::activation:
     case SlotKind::host_activation:
       return plan.boundary_bytes();
+    case SlotKind::kept:
+      break;
   }
+  OFFSTAGE_CHECK(false, "kept activations have the size of their sub-model's");
   return {};
 }
 
 Bytes working_bytes(const Plan& plan) {
   Bytes largest;
-  for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
-    const auto& submodel = plan.submodels[k];
+  for (const auto& submodel : plan.submodels) {
+    const auto memory = compute_memory(plan.table, submodel.first_layer, submodel.end_layer,
+                                       submodel.keeps_activations);
     // The head runs forward and backward in one task.
-    if (k + 1 < plan.submodels.size()) {
-      largest = std::max(
-          largest, submodel_forward_bytes(plan.table, submodel.first_layer, submodel.end_layer));
-    }
-    largest = std::max(
-        largest, submodel_backward_bytes(plan.table, submodel.first_layer, submodel.end_layer));
+    const bool head = &submodel == &plan.submodels.back();
+    largest = std::max({largest, head ? Bytes{} : memory.forward, memory.backward});
   }
   return largest;
+}
+
+Bytes dynamic_bytes(const Plan& plan) {
+  std::vector<ComputeMemory> memory;
+  for (const auto& submodel : plan.submodels) {
+    memory.push_back(compute_memory(plan.table, submodel.first_layer, submodel.end_layer,
+                                    submodel.keeps_activations));
+  }
+  const std::int64_t micro_batches = plan.micro_batches();
+  const std::size_t last = plan.submodels.size() - 1;
+  Bytes live;  // kept so far
+  Bytes peak;
+  for (std::size_t k = 0; k < last; ++k) {
+    live += memory[k].kept * micro_batches;
+    peak = std::max(peak, live + memory[k].forward);
+  }
+  if (plan.strategy.policy != PolicyKind::planned) return live + working_bytes(plan);
+  for (std::size_t k = last + 1; k-- > 0;) {
+    peak = std::max(peak, live + memory[k].backward);
+    live -= memory[k].kept * micro_batches;
+  }
+  return peak;
 }
 
 Ledger make_ledger(const Plan& plan) {
   Ledger ledger;
   for (platform::PoolId id = 0; id < plan.machine.pools.size(); ++id) {
-    const auto& pool = plan.machine.pools[id];
-    PoolLedger lines{id, pool.name, pool.capacity.value, {}};
-    for (const auto& reserve : pool.reserves) {
-      lines.lines.push_back({reserve.what, reserve.bytes.value, "taken by the system", "", true});
-    }
-    for (std::size_t gpu = 0; gpu < plan.machine.gpus.size(); ++gpu) {
-      if (plan.machine.gpus[gpu].pool == id) add_gpu_lines(plan, lines);
-    }
-    for (std::size_t gpu = 0; gpu < plan.machine.gpus.size(); ++gpu) {
-      const auto& socket = plan.machine.sockets[plan.machine.gpus[gpu].socket];
-      if (socket.pool == id) add_host_lines(plan, gpu, lines);
-    }
-    ledger.pools.push_back(std::move(lines));
+    ledger.pools.push_back(make_pool(plan, id));
   }
   return ledger;
 }

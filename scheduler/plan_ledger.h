@@ -11,7 +11,7 @@ namespace offstage::scheduler {
 // The slots of one GPU: on it, and in the memory of its socket.
 struct SlotCounts {
   std::uint32_t weights = 0, gradients = 0, activation = 0;
-  std::uint32_t host_gradients = 0, host_activation = 0;
+  std::uint32_t host_gradients = 0, host_activation = 0, host_nvme = 0;
   // Whether the last host gradient slot is set aside for a tied head, whose gradients wait until
   // the embedding's are there too.
   bool tied_gradients = false;
@@ -19,16 +19,28 @@ struct SlotCounts {
 SlotCounts slot_counts(const Plan& plan);
 
 // Bytes of one slot. `index` matters for host gradients only (the tied head's is its own size).
+// Precondition: not SlotKind::kept, whose size is the sub-model's (compute_memory).
 platform::Bytes slot_bytes(const Plan& plan, SlotKind kind, std::uint32_t index);
 
-// Working memory of the largest compute task.
+// The drive that holds a GPU's NVMe state. Precondition: the machine has drives.
+std::size_t drive_of(const platform::Machine& machine, std::size_t gpu);
+
+// Bytes of one parameter's state that an NVMe sub-model has on its drive; the rest, its weights, is
+// in CPU memory.
+std::int64_t nvme_bytes(const Plan& plan);
+
+// Most bytes of temporaries of compute tasks and of kept activations that are ever live on one GPU
+// together. Under the `planned` policy that follows from program order; under others any task may
+// meet everything kept.
+platform::Bytes dynamic_bytes(const Plan& plan);
+// Of temporaries of the largest compute task alone.
 platform::Bytes working_bytes(const Plan& plan);
+
+// Whether forward and backward of a sub-model read its weights from a slot: not where one GPU has
+// them resident.
+bool uses_weight_slot(const Plan& plan, const SubModel& submodel);
 
 // Reads everything of the plan but `memory`.
 Ledger make_ledger(const Plan& plan);
-
-// CPU state of one parameter: bf16 `hi` and 16-bit `lo` planes of the fp32 master (or the master
-// itself), fp32 first and second moments.
-constexpr std::int64_t kStateBytesPerParameter = 12;
 
 }  // namespace offstage::scheduler

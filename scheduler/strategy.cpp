@@ -13,6 +13,37 @@ void read_count(const platform::Node& node, const std::string& key, std::int64_t
   if (const auto value = node.find(key)) knob = static_cast<T>(value->integer(low, high));
 }
 
+// A number of blocks for every sub-model, or a list with the blocks of each.
+void read_packs(const platform::Node& node, StrategyRequest& request) {
+  const auto packs = node.find("layers_per_submodel");
+  if (!packs) return;
+  if (!packs->is_sequence()) {
+    request.layers_per_submodel = packs->integer(1, kLargestKnob);
+    return;
+  }
+  request.cuts.emplace();
+  for (const auto& item : packs->items()) request.cuts->push_back(item.integer(1, kLargestKnob));
+  if (request.cuts->empty()) throw packs->error("a list of cuts needs at least one sub-model");
+}
+
+void read_choices(const platform::Node& node, StrategyRequest& request) {
+  if (const auto place = node.find("activations")) {
+    request.activations =
+        place->choice({"gpu", "cpu"}) == "gpu" ? ActivationPlace::gpu : ActivationPlace::cpu;
+  }
+  if (const auto moments = node.find("moments")) {
+    request.moments =
+        moments->choice({"f32", "bf16"}) == "f32" ? MomentPrecision::f32 : MomentPrecision::bf16;
+  }
+  if (const auto clipping = node.find("clipping")) {
+    request.clipping =
+        clipping->choice({"none", "exact"}) == "none" ? Clipping::none : Clipping::exact;
+  }
+  if (const auto policy = node.find("policy")) {
+    request.policy = policy_from_string(policy->choice({"fifo", "planned", "critical_path"}));
+  }
+}
+
 }  // namespace
 
 std::string to_string(ActivationPlace place) {
@@ -39,6 +70,12 @@ PolicyKind policy_from_string(const std::string& name) {
               "policy '" + name + "' is unknown; allowed: fifo, planned, critical_path");
 }
 
+std::string to_string(MomentPrecision precision) {
+  return precision == MomentPrecision::f32 ? "f32" : "bf16";
+}
+
+std::string to_string(Clipping clipping) { return clipping == Clipping::none ? "none" : "exact"; }
+
 StrategyRequest read_strategy(const platform::Node& node) {
   StrategyRequest request;
   if (node.is_scalar()) {
@@ -47,23 +84,23 @@ StrategyRequest read_strategy(const platform::Node& node) {
   }
   if (!node.is_map()) throw node.error("must be `auto` or a map of knobs");
   node.allow_keys({"split", "layers_per_submodel", "micro_batch", "weight_slots", "gradient_slots",
-                   "host_gradient_slots", "activations", "spare_activation_slots", "policy",
-                   "submit_ahead"});
+                   "host_gradient_slots", "activations", "spare_activation_slots", "resident_state",
+                   "resident_weights", "kept_activations", "nvme_state", "nvme_slots", "moments",
+                   "clipping", "policy", "submit_ahead"});
   if (const auto split = node.find("split")) split->choice({"batch"});
-  read_count(node, "layers_per_submodel", 1, kLargestKnob, request.layers_per_submodel);
+  read_packs(node, request);
   read_count(node, "micro_batch", 1, kLargestKnob, request.micro_batch);
   read_count(node, "weight_slots", 1, kMostSlots, request.weight_slots);
   read_count(node, "gradient_slots", 1, kMostSlots, request.gradient_slots);
   read_count(node, "host_gradient_slots", 1, kMostSlots, request.host_gradient_slots);
   read_count(node, "spare_activation_slots", 1, kMostSlots, request.spare_activation_slots);
+  read_count(node, "resident_state", 0, kLargestKnob, request.resident_state);
+  read_count(node, "resident_weights", 0, kLargestKnob, request.resident_weights);
+  read_count(node, "kept_activations", 0, kLargestKnob, request.kept_activations);
+  read_count(node, "nvme_state", 0, kLargestKnob, request.nvme_state);
+  read_count(node, "nvme_slots", 1, kMostSlots, request.nvme_slots);
   read_count(node, "submit_ahead", 1, kMostSlots, request.submit_ahead);
-  if (const auto place = node.find("activations")) {
-    request.activations =
-        place->choice({"gpu", "cpu"}) == "gpu" ? ActivationPlace::gpu : ActivationPlace::cpu;
-  }
-  if (const auto policy = node.find("policy")) {
-    request.policy = policy_from_string(policy->choice({"fifo", "planned", "critical_path"}));
-  }
+  read_choices(node, request);
   return request;
 }
 

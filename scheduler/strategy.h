@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "platform/document.h"
 
@@ -17,30 +18,60 @@ enum class ActivationPlace { gpu, cpu };
 
 enum class PolicyKind { fifo, planned, critical_path };
 
+// AdamW's two moments: f32 is exact; bf16 saves 4 bytes a parameter and is another optimizer.
+enum class MomentPrecision { f32, bf16 };
+
+// exact: the norm over all gradients, known before any update starts. Costs the overlap of updates
+// with backward, and CPU memory for all gradients at once.
+enum class Clipping { none, exact };
+
 struct Strategy {
   Split split = Split::batch;
-  std::int64_t layers_per_submodel = 1;  // blocks; embedding and head are sub-models of their own
-  std::int64_t micro_batch = 1;          // sequences a GPU works on at once
-  int weight_slots = 2;                  // sub-models' weights a GPU holds at once
-  int gradient_slots = 1;                // sub-models' gradients a GPU holds at once
-  int host_gradient_slots = 2;           // sub-models' gradients waiting for the optimizer
+  // Blocks of each sub-model between embedding and head, which are sub-models of their own: equal
+  // packs, the last may be smaller, or as listed in `cuts`.
+  std::int64_t layers_per_submodel = 1;
+  std::vector<std::int64_t> cuts;
+  std::int64_t micro_batch = 1;  // sequences a GPU works on at once
+  int weight_slots = 2;          // sub-models' weights a GPU holds at once
+  int gradient_slots = 1;        // sub-models' gradients a GPU holds at once
+  int host_gradient_slots = 2;   // sub-models' gradients waiting for the optimizer
   ActivationPlace activations = ActivationPlace::gpu;
   // With activations on the CPU: boundary activations a GPU has room for beyond the one of each
   // micro-batch, so that fetches run ahead.
   int spare_activation_slots = 2;
+  // Counted in sub-models of blocks. From the first block on: those whose whole state stays on the
+  // GPUs and is updated there, then those whose weights do. From the last block back: those that
+  // keep their activations instead of recomputing them. Of the others, the last ones have moments
+  // and low plane on NVMe.
+  std::int64_t resident_state = 0;
+  std::int64_t resident_weights = 0;
+  std::int64_t kept_activations = 0;
+  std::int64_t nvme_state = 0;
+  int nvme_slots = 3;  // sub-models' NVMe state in CPU memory at once
+  MomentPrecision moments = MomentPrecision::f32;
+  Clipping clipping = Clipping::none;
   PolicyKind policy = PolicyKind::planned;
   int submit_ahead = 4;  // tasks in flight per engine, queued ones included
 };
 
-// What the user fixed; the rest is the planner's to choose.
+// What the user fixed; the rest is the planner's to choose. Moments and clipping change what is
+// computed, so they are never the planner's: unnamed, they are f32 and none.
 struct StrategyRequest {
   std::optional<std::int64_t> layers_per_submodel;
+  std::optional<std::vector<std::int64_t>> cuts;
   std::optional<std::int64_t> micro_batch;
   std::optional<int> weight_slots;
   std::optional<int> gradient_slots;
   std::optional<int> host_gradient_slots;
   std::optional<ActivationPlace> activations;
   std::optional<int> spare_activation_slots;
+  std::optional<std::int64_t> resident_state;
+  std::optional<std::int64_t> resident_weights;
+  std::optional<std::int64_t> kept_activations;
+  std::optional<std::int64_t> nvme_state;
+  std::optional<int> nvme_slots;
+  MomentPrecision moments = MomentPrecision::f32;
+  Clipping clipping = Clipping::none;
   std::optional<PolicyKind> policy;
   std::optional<int> submit_ahead;
 };
@@ -51,6 +82,8 @@ StrategyRequest read_strategy(const platform::Node& node);
 
 std::string to_string(ActivationPlace place);
 std::string to_string(PolicyKind policy);
+std::string to_string(MomentPrecision precision);
+std::string to_string(Clipping clipping);
 // Errors: Error(bad_usage) that lists the policies.
 PolicyKind policy_from_string(const std::string& name);
 

@@ -33,6 +33,8 @@ std::string_view to_string(TaskKind kind) {
       return "forward";
     case TaskKind::backward:
       return "backward";
+    case TaskKind::norm:
+      return "norm";
     case TaskKind::update:
       return "update";
     case TaskKind::read:
@@ -55,6 +57,10 @@ std::string_view to_string(SlotKind kind) {
       return "host gradients";
     case SlotKind::host_activation:
       return "host activation";
+    case SlotKind::host_nvme:
+      return "host NVMe state";
+    case SlotKind::kept:
+      return "kept activations";
   }
   return "unknown";
 }

@@ -28,6 +28,7 @@ enum class TaskKind : std::uint8_t {
   forward,
   backward,
   update,
+  norm,
   read,
   write,
 };
@@ -59,6 +60,9 @@ enum class SlotKind : std::uint8_t {
   activation,       // a boundary activation (or its gradient) on a GPU
   host_gradients,   // a GPU's shard of a sub-model's gradients, in CPU memory
   host_activation,  // a boundary activation in CPU memory
+  host_nvme,        // a GPU's shard of a sub-model's NVMe state, passing through CPU memory
+  kept,             // what a forward keeps for its backward, on a GPU: taken while occupied only,
+                    // not for the whole run
 };
 std::string_view to_string(SlotKind kind);
 
@@ -77,7 +81,8 @@ enum class SlotRole : std::uint8_t {
   input,      // boundary activation read by forward, backward; source or target of a copy
   output,     // boundary activation written by forward; target of a fetch; source of an offload
   output_gradient,  // read by backward; its input gradient goes into `input`
-  host,             // the CPU side of a fetch or offload, or the gradients an update reads
+  host,             // the CPU side of a copy, or what an update or norm reads (and writes) there
+  kept,             // written by forward, read by backward
 };
 
 struct SlotUse {

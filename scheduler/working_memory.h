@@ -9,14 +9,16 @@
 // lie in slots: the largest sum of live temporaries while the executor runs a sub-model's layers.
 namespace offstage::scheduler {
 
-// Forward of layers [first, end), keeping nothing: each layer's input is the output of the one
-// before.
-platform::Bytes submodel_forward_bytes(const workloads::LayerTable& table, std::size_t first,
-                                       std::size_t end);
+struct ComputeMemory {
+  platform::Bytes forward;   // peak of temporaries of a forward task, beyond what it keeps
+  platform::Bytes backward;  // of a backward task, beyond what was kept for it
+  platform::Bytes kept;      // of one micro-batch, from its forward to its backward; 0 when
+                             // backward recomputes
+};
 
-// Backward of layers [first, end): their forward again, now keeping what backward needs, then their
-// backward in reverse. Includes the recomputed outputs between the layers.
-platform::Bytes submodel_backward_bytes(const workloads::LayerTable& table, std::size_t first,
-                                        std::size_t end);
+// Layers [first, end). Recomputing, forward keeps nothing (each layer's input is the output of the
+// one before), and backward runs forward again, now keeping, and then back.
+ComputeMemory compute_memory(const workloads::LayerTable& table, std::size_t first, std::size_t end,
+                             bool keeps_activations);
 
 }  // namespace offstage::scheduler
