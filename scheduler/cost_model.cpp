@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "platform/error.h"
+#include "scheduler/plan_ledger.h"
 #include "scheduler/roofline.h"
 #include "scheduler/working_memory.h"
 
@@ -68,10 +69,8 @@ class CostBook {
   CostBook(const Plan& plan, const Profile& profile)
       : plan_(plan), profile_(profile), machine_(plan.machine) {
     for (const auto& submodel : plan.submodels) {
-      forward_bytes_.push_back(
-          submodel_forward_bytes(plan.table, submodel.first_layer, submodel.end_layer));
-      backward_bytes_.push_back(
-          submodel_backward_bytes(plan.table, submodel.first_layer, submodel.end_layer));
+      memory_.push_back(compute_memory(plan.table, submodel.first_layer, submodel.end_layer,
+                                       submodel.keeps_activations));
     }
     for (const GpuModel& model : machine_.gpu_models) submodel_times_.push_back(times_on(model));
   }
@@ -90,11 +89,13 @@ class CostBook {
         return compute(task);
       case TaskKind::update:
         return update(task);
+      case TaskKind::norm:
+        return norm(task);
       case TaskKind::read:
       case TaskKind::write:
-        break;
+        return nvme(task);
     }
-    OFFSTAGE_CHECK(false, "no plan reads or writes NVMe, so such a task has no cost");
+    OFFSTAGE_CHECK(false, fmt::format("task kind {} has no cost", static_cast<int>(task.kind)));
     return {};
   }
 
@@ -118,7 +119,10 @@ class CostBook {
         const std::size_t layer = plan_.table.layers[i];
         const bool last = i + 1 == submodel.end_layer;
         sum.forward += forward[layer];
-        sum.backward += (last ? recompute_last[layer] : forward[layer]) + backward[layer];
+        if (!submodel.keeps_activations) {
+          sum.backward += last ? recompute_last[layer] : forward[layer];
+        }
+        sum.backward += backward[layer];
       }
       times.push_back(sum);
     }
@@ -163,39 +167,79 @@ class CostBook {
   }
 
   TaskCost compute(const Task& task) const {
-    const auto& gpu = machine_.gpus[task.gpu];
-    const PassTimes& times = submodel_times_[gpu.model][task.submodel];
+    const PassTimes& times = submodel_times_[machine_.gpus[task.gpu].model][task.submodel];
     const bool forward = task.kind == TaskKind::forward;
-    const Seconds work = (forward ? times.forward : times.backward) * (1.0 / gpu.speed);
-    TaskCost cost;
-    if (gpu.compute_route) {
-      cost = over(*gpu.compute_route);
-      cost.amount = work.value * kNanosecondsPerSecond;
-    } else {
-      cost.exclusive = profile_.task_overhead.value + work;
-    }
-    cost.transient = forward ? forward_bytes_[task.submodel] : backward_bytes_[task.submodel];
+    TaskCost cost = on_gpu(task.gpu, forward ? times.forward : times.backward);
+    cost.transient = forward ? memory_[task.submodel].forward : memory_[task.submodel].backward;
     return cost;
   }
 
+  // Work that a GPU's compute engine does in `work` at full speed.
+  TaskCost on_gpu(std::size_t index, Seconds work) const {
+    const auto& gpu = machine_.gpus[index];
+    const Seconds slowed = work * (1.0 / gpu.speed);
+    TaskCost cost;
+    if (gpu.compute_route) {
+      cost = over(*gpu.compute_route);
+      cost.amount = slowed.value * kNanosecondsPerSecond;
+    } else {
+      cost.exclusive = profile_.task_overhead.value + slowed;
+    }
+    return cost;
+  }
+
+  // Of one parameter's update: state read and written, gradient read.
+  double optimizer_bytes() const {
+    const double with_f32_moments = plan_.workload.precision == Precision::bf16
+                                        ? profile_.optimizer_bytes_per_parameter_bf16.value
+                                        : profile_.optimizer_bytes_per_parameter_f32.value;
+    // Two moments, read and written, 2 bytes less each.
+    constexpr double kSavedByBf16Moments = 8.0;
+    const bool bf16 = plan_.strategy.moments == MomentPrecision::bf16;
+    return with_f32_moments - (bf16 ? kSavedByBf16Moments : 0.0);
+  }
+
   TaskCost update(const Task& task) const {
-    const auto& socket = machine_.sockets[machine_.gpus[task.gpu].socket];
+    const auto elements = static_cast<double>(task.elements);
+    const auto& gpu = machine_.gpus[task.gpu];
+    const auto& socket = machine_.sockets[gpu.socket];
+    const Seconds core_time = socket.optimizer_core_time_per_parameter.value;
+    if (plan_.submodels[task.submodel].state == StatePlace::resident) {
+      const double bandwidth = machine_.gpu_models[gpu.model].memory_bandwidth.value.value *
+                               profile_.memory_efficiency.value;
+      const Seconds work = socket.optimizer_on_cores
+                               ? core_time * elements
+                               : Seconds{elements * optimizer_bytes() / bandwidth};
+      return on_gpu(task.gpu, work);
+    }
     TaskCost cost = over(socket.optimizer);
-    const bool bf16 = plan_.workload.precision == Precision::bf16;
     const double work_per_parameter =
-        socket.optimizer_on_cores
-            ? socket.optimizer_core_time_per_parameter.value.value * kNanosecondsPerSecond
-        : bf16 ? profile_.optimizer_bytes_per_parameter_bf16.value
-               : profile_.optimizer_bytes_per_parameter_f32.value;
-    cost.amount = static_cast<double>(task.elements) * work_per_parameter /
-                  profile_.optimizer_efficiency.value;
+        socket.optimizer_on_cores ? core_time.value * kNanosecondsPerSecond : optimizer_bytes();
+    cost.amount = elements * work_per_parameter / profile_.optimizer_efficiency.value;
+    return cost;
+  }
+
+  // One pass over a shard's gradients.
+  TaskCost norm(const Task& task) const {
+    TaskCost cost = over(machine_.sockets[machine_.gpus[task.gpu].socket].optimizer);
+    const double bytes =
+        static_cast<double>(task.elements * element_bytes(plan_.workload.precision).sent_gradient);
+    cost.amount = machine_.core_copy_rate ? core_nanoseconds(bytes) : bytes;
+    return cost;
+  }
+
+  TaskCost nvme(const Task& task) const {
+    const auto& drive = machine_.drives[drive_of(machine_, task.gpu)];
+    const auto socket = machine_.gpus[task.gpu].socket;
+    TaskCost cost = over(task.kind == TaskKind::read ? drive.read[socket] : drive.write[socket]);
+    cost.amount = static_cast<double>(task.bytes.value);
     return cost;
   }
 
   const Plan& plan_;
   const Profile& profile_;
   const Machine& machine_;
-  std::vector<Bytes> forward_bytes_, backward_bytes_;   // by sub-model
+  std::vector<ComputeMemory> memory_;                   // by sub-model
   std::vector<std::vector<PassTimes>> submodel_times_;  // by GPU model, sub-model
 };
 

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "platform/error.h"
+#include "scheduler/memory_use.h"
 
 namespace offstage::scheduler {
 
-using platform::Bytes;
 using platform::Machine;
 using platform::Seconds;
 
@@ -79,35 +79,6 @@ std::vector<EngineUse> engine_use(const TaskGraph& graph, const Trace& trace) {
   return engines;
 }
 
-std::vector<PoolUse> pool_use(const Plan& plan, const TaskGraph& graph,
-                              const std::vector<TaskCost>& costs) {
-  const Machine& machine = plan.machine;
-  std::vector<PoolUse> pools;
-  for (const auto& pool : machine.pools) {
-    PoolUse use{pool.name, {}, pool.capacity.value};
-    for (const auto& reserve : pool.reserves) use.peak += reserve.bytes.value;
-    pools.push_back(use);
-  }
-  for (const Slot& slot : graph.slots) pools[slot.pool].peak += slot.bytes;
-  // A GPU's compute tasks run one after the other, so the largest transient is the most there is.
-  std::vector<Bytes> largest(machine.gpus.size());
-  for (TaskId task = 0; task < graph.size(); ++task) {
-    Bytes& most = largest[graph.tasks[task].gpu];
-    most = std::max(most, costs[task].transient);
-  }
-  for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
-    pools[machine.gpus[gpu].pool].peak += largest[gpu];
-  }
-  // The host's memory holds state that no task acquires or frees, so the graph does not know it:
-  // the ledger's sum is the figure.
-  for (const auto& ledger : plan.memory.pools) {
-    if (machine.pools[ledger.pool].kind != platform::PoolKind::gpu) {
-      pools[ledger.pool].peak = ledger.total();
-    }
-  }
-  return pools;
-}
-
 // Model FLOPs a step needs, over what all GPUs could do in it; 0 where no peak is known.
 double model_flops_utilisation(const Plan& plan, Seconds step) {
   double peak = 0.0;
@@ -174,7 +145,11 @@ Metrics measure(const Plan& plan, const TaskGraph& graph, const std::vector<Task
     metrics.links.push_back(
         {info.name, loads[link], loads[link] / (info.capacity.value.value * step_s)});
   }
-  metrics.memory = pool_use(plan, graph, costs);
+  const auto peaks = pool_peaks(plan, graph, costs, trace);
+  for (std::size_t pool = 0; pool < peaks.size(); ++pool) {
+    const auto& info = plan.machine.pools[pool];
+    metrics.memory.push_back({info.name, peaks[pool], info.capacity.value});
+  }
   return metrics;
 }
 

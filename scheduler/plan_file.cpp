@@ -19,14 +19,23 @@ using nlohmann::json;
 constexpr int kPlanVersion = 1;
 
 json strategy_to_json(const Strategy& strategy) {
+  json packs = strategy.layers_per_submodel;
+  if (!strategy.cuts.empty()) packs = strategy.cuts;
   return {{"split", "batch"},
-          {"layers_per_submodel", strategy.layers_per_submodel},
+          {"layers_per_submodel", packs},
           {"micro_batch", strategy.micro_batch},
           {"weight_slots", strategy.weight_slots},
           {"gradient_slots", strategy.gradient_slots},
           {"host_gradient_slots", strategy.host_gradient_slots},
           {"activations", to_string(strategy.activations)},
           {"spare_activation_slots", strategy.spare_activation_slots},
+          {"resident_state", strategy.resident_state},
+          {"resident_weights", strategy.resident_weights},
+          {"kept_activations", strategy.kept_activations},
+          {"nvme_state", strategy.nvme_state},
+          {"nvme_slots", strategy.nvme_slots},
+          {"moments", to_string(strategy.moments)},
+          {"clipping", to_string(strategy.clipping)},
           {"policy", to_string(strategy.policy)},
           {"submit_ahead", strategy.submit_ahead}};
 }
@@ -84,13 +93,24 @@ Strategy complete_strategy(const platform::Node& node) {
     return *knob;
   };
   Strategy strategy;
-  strategy.layers_per_submodel = need(request.layers_per_submodel, "layers_per_submodel");
+  if (request.cuts) {
+    strategy.cuts = *request.cuts;
+  } else {
+    strategy.layers_per_submodel = need(request.layers_per_submodel, "layers_per_submodel");
+  }
   strategy.micro_batch = need(request.micro_batch, "micro_batch");
   strategy.weight_slots = need(request.weight_slots, "weight_slots");
   strategy.gradient_slots = need(request.gradient_slots, "gradient_slots");
   strategy.host_gradient_slots = need(request.host_gradient_slots, "host_gradient_slots");
   strategy.activations = need(request.activations, "activations");
   strategy.spare_activation_slots = need(request.spare_activation_slots, "spare_activation_slots");
+  strategy.resident_state = need(request.resident_state, "resident_state");
+  strategy.resident_weights = need(request.resident_weights, "resident_weights");
+  strategy.kept_activations = need(request.kept_activations, "kept_activations");
+  strategy.nvme_state = need(request.nvme_state, "nvme_state");
+  strategy.nvme_slots = need(request.nvme_slots, "nvme_slots");
+  strategy.moments = request.moments;
+  strategy.clipping = request.clipping;
   strategy.policy = need(request.policy, "policy");
   strategy.submit_ahead = need(request.submit_ahead, "submit_ahead");
   return strategy;
