@@ -32,7 +32,7 @@ Seconds overlap(const Interval& interval, const Window& window) {
   return end > begin ? end - begin : Seconds{};
 }
 
-// A whole step's amount over every link, a link twice in a route carrying it twice.
+// All steps' amount over every link, a link twice in a route carrying it twice.
 std::vector<double> link_loads(const Machine& machine, const TaskGraph& graph,
                                const std::vector<TaskCost>& costs) {
   std::vector<double> loads(machine.links.size());
@@ -40,7 +40,6 @@ std::vector<double> link_loads(const Machine& machine, const TaskGraph& graph,
     if (!cost.route) continue;
     for (const auto link : machine.routes[*cost.route].links) loads[link] += cost.amount;
   }
-  for (double& load : loads) load /= static_cast<double>(graph.steps);
   return loads;
 }
 
@@ -95,29 +94,37 @@ double model_flops_utilisation(const Plan& plan, Seconds step) {
 
 }  // namespace
 
-Bound step_bound(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs) {
+std::vector<Seconds> resource_work(const Plan& plan, const TaskGraph& graph,
+                                   const std::vector<TaskCost>& costs) {
   const Machine& machine = plan.machine;
-  std::vector<Seconds> lone_times;
-  lone_times.reserve(costs.size());
-  for (const TaskCost& cost : costs) lone_times.push_back(lone_time(machine, cost));
-
-  Bound bound;
-  const double per_step = 1.0 / static_cast<double>(graph.steps);
   std::vector<Seconds> work(graph.engines.size());
   for (TaskId task = 0; task < graph.size(); ++task) {
-    for (const EngineId engine : graph.task_engines(task)) work[engine] += lone_times[task];
-  }
-  for (std::size_t engine = 0; engine < work.size(); ++engine) {
-    take_longer(bound, work[engine] * per_step, graph.engines[engine].name);
+    const Seconds alone = lone_time(machine, costs[task]);
+    for (const EngineId engine : graph.task_engines(task)) work[engine] += alone;
   }
   const auto loads = link_loads(machine, graph, costs);
   for (std::size_t link = 0; link < loads.size(); ++link) {
     // What caps each flow by itself is no resource that flows could use up together.
-    if (machine.links[link].caps_each_flow) continue;
-    take_longer(bound, {loads[link] / machine.links[link].capacity.value.value},
-                "link " + machine.links[link].name);
+    const bool shared = !machine.links[link].caps_each_flow;
+    work.push_back({shared ? loads[link] / machine.links[link].capacity.value.value : 0.0});
+  }
+  return work;
+}
+
+Bound step_bound(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs) {
+  const Machine& machine = plan.machine;
+  Bound bound;
+  const auto work = resource_work(plan, graph, costs);
+  const double per_step = 1.0 / static_cast<double>(graph.steps);
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    const std::size_t engines = graph.engines.size();
+    take_longer(bound, work[i] * per_step,
+                i < engines ? graph.engines[i].name : "link " + machine.links[i - engines].name);
   }
   // Steps overlap: what one more step adds to the longest chain is the pace no schedule beats.
+  std::vector<Seconds> lone_times;
+  lone_times.reserve(costs.size());
+  for (const TaskCost& cost : costs) lone_times.push_back(lone_time(machine, cost));
   const Seconds first = critical_path(graph, lone_times, 0);
   Seconds pace = first;
   if (graph.steps > 1) {
@@ -142,8 +149,8 @@ Metrics measure(const Plan& plan, const TaskGraph& graph, const std::vector<Task
   const auto loads = link_loads(plan.machine, graph, costs);
   for (std::size_t link = 0; link < loads.size(); ++link) {
     const auto& info = plan.machine.links[link];
-    metrics.links.push_back(
-        {info.name, loads[link], loads[link] / (info.capacity.value.value * step_s)});
+    const double per_step = loads[link] / static_cast<double>(graph.steps);
+    metrics.links.push_back({info.name, per_step, per_step / (info.capacity.value.value * step_s)});
   }
   const auto peaks = pool_peaks(plan, graph, costs, trace);
   for (std::size_t pool = 0; pool < peaks.size(); ++pool) {

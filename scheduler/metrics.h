@@ -18,6 +18,11 @@ struct Bound {
 };
 Bound step_bound(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs);
 
+// Lone time on every engine, then load over capacity of every shared link, of all the graph's steps
+// together.
+std::vector<platform::Seconds> resource_work(const Plan& plan, const TaskGraph& graph,
+                                             const std::vector<TaskCost>& costs);
+
 struct EngineUse {
   std::string engine;
   platform::Seconds busy;  // per step

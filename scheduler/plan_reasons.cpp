@@ -1,5 +1,7 @@
 #include "scheduler/plan_reasons.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
@@ -52,11 +54,52 @@ std::string alternatives(const std::vector<Candidate>& candidates, const Candida
   return text.empty() ? "no other value was open" : text;
 }
 
+// Room left in the tightest pool of a kind.
+platform::Bytes room(const Plan& plan, platform::PoolKind kind) {
+  platform::Bytes least{std::numeric_limits<std::int64_t>::max()};
+  for (const auto& pool : plan.memory.pools) {
+    if (plan.machine.pools[pool.pool].kind != kind) continue;
+    least = std::min(least, pool.capacity - pool.total());
+  }
+  return least;
+}
+
+std::string explain_residency(const PlanningInput& input, const Plan& plan) {
+  const auto& strategy = plan.strategy;
+  Strategy without = strategy;
+  without.resident_state = 0;
+  const Plan bare = make_plan(input.machine, input.workload, without);
+  const auto gpu_room = room(bare, platform::PoolKind::gpu);
+  const auto host_room = room(bare, platform::PoolKind::host);
+  std::string text = fmt::format("residency {:.2f} of the parameters: {} of a GPU {} without it",
+                                 plan.residency(), platform::to_text(gpu_room), "are free");
+  if (host_room.value < 0) {
+    text += fmt::format(", and CPU memory would be short by {}",
+                        platform::to_text(platform::Bytes{-host_room.value}));
+  }
+  if (strategy.kept_activations > 0) {
+    text += fmt::format("; {} sub-models keep their activations and skip recomputation",
+                        strategy.kept_activations);
+  }
+  return text;
+}
+
+std::string explain_nvme(const PlanningInput& input, const Plan& plan) {
+  Strategy without = plan.strategy;
+  without.nvme_state = 0;
+  const Plan bare = make_plan(input.machine, input.workload, without);
+  const auto host_room = room(bare, platform::PoolKind::host);
+  return fmt::format("{} sub-models' optimizer state on NVMe: CPU memory would be short by {}",
+                     plan.strategy.nvme_state,
+                     platform::to_text(platform::Bytes{-host_room.value}));
+}
+
 }  // namespace
 
-std::vector<std::string> explain_choice(const StrategyRequest& request,
+std::vector<std::string> explain_choice(const PlanningInput& input,
                                         const std::vector<Candidate>& candidates,
                                         std::size_t chosen) {
+  const auto& request = input.request;
   const auto& winner = candidates[chosen];
   std::vector<std::string> reasons;
   const auto explain = [&](const std::string& name, bool fixed, const Knob& knob) {
@@ -65,16 +108,20 @@ std::vector<std::string> explain_choice(const StrategyRequest& request,
         fixed ? fmt::format("{} {}: fixed in the config", name, value)
               : fmt::format("{} {} ({})", name, value, alternatives(candidates, winner, knob)));
   };
-  explain("micro_batch", request.micro_batch.has_value(),
-          [](const Strategy& s) { return std::to_string(s.micro_batch); });
-  explain("layers_per_submodel", request.layers_per_submodel.has_value(),
-          [](const Strategy& s) { return std::to_string(s.layers_per_submodel); });
+  const auto count = [](auto Strategy::*knob) {
+    return [knob](const Strategy& s) { return std::to_string(s.*knob); };
+  };
+  explain("micro_batch", request.micro_batch.has_value(), count(&Strategy::micro_batch));
+  if (!request.cuts) {
+    explain("layers_per_submodel", request.layers_per_submodel.has_value(),
+            count(&Strategy::layers_per_submodel));
+  }
   explain("activations", request.activations.has_value(),
           [](const Strategy& s) { return to_string(s.activations); });
-  explain("weight_slots", request.weight_slots.has_value(),
-          [](const Strategy& s) { return std::to_string(s.weight_slots); });
-  explain("gradient_slots", request.gradient_slots.has_value(),
-          [](const Strategy& s) { return std::to_string(s.gradient_slots); });
+  explain("weight_slots", request.weight_slots.has_value(), count(&Strategy::weight_slots));
+  explain("gradient_slots", request.gradient_slots.has_value(), count(&Strategy::gradient_slots));
+  reasons.push_back(explain_residency(input, winner.plan));
+  if (winner.plan.strategy.nvme_state > 0) reasons.push_back(explain_nvme(input, winner.plan));
   return reasons;
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/plan.h"
+#include "scheduler/planner.h"
 
 // Why a plan was chosen, in words and numbers, from the candidates it was chosen among.
 namespace offstage::scheduler {
@@ -17,7 +17,7 @@ struct Candidate {
 };
 
 // One sentence for each knob: fixed by the user, or what the other values would have cost.
-std::vector<std::string> explain_choice(const StrategyRequest& request,
+std::vector<std::string> explain_choice(const PlanningInput& input,
                                         const std::vector<Candidate>& candidates,
                                         std::size_t chosen);
 

@@ -1,177 +1,197 @@
 #include "scheduler/planner.h"
 
 #include <algorithm>
-#include <numeric>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "platform/error.h"
-#include "platform/format.h"
-#include "scheduler/cost_model.h"
-#include "scheduler/metrics.h"
+#include "scheduler/plan_estimate.h"
 #include "scheduler/plan_reasons.h"
-#include "scheduler/step_graph.h"
+#include "scheduler/plan_space.h"
 
 namespace offstage::scheduler {
 namespace {
 
-using platform::Bytes;
 using platform::Seconds;
 
-// Simulated at most; the bound picks them.
-constexpr std::size_t kFinalists = 8;
-// More sequences at once than this never paid in a GPU's GEMM tables, which are flat from 8,192
-// rows on (platform/catalog).
-constexpr std::int64_t kLargestMicroBatch = 64;
+// A change has to gain this part of the step to be worth another round.
+constexpr double kWorthwhile = 1e-3;
 
-std::int64_t sequences_per_gpu(const PlanningInput& input) {
-  const auto gpus = static_cast<std::int64_t>(input.machine.gpus.size());
-  const std::int64_t batch = input.workload.global_batch;
-  if (batch % gpus != 0) {
-    throw Error(
-        ErrorCode::bad_input,
-        fmt::format("global_batch {} can't be dealt evenly to {} GPUs; the nearest that can: "
-                    "{} and {}",
-                    batch, gpus, std::max<std::int64_t>(1, batch / gpus) * gpus,
-                    (batch / gpus + 1) * gpus));
-  }
-  return batch / gpus;
+// What tells one strategy from another.
+std::string key_of(const Strategy& s) {
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", s.layers_per_submodel, s.micro_batch,
+                     s.weight_slots, s.gradient_slots, s.host_gradient_slots,
+                     to_string(s.activations), s.spare_activation_slots, s.resident_state,
+                     s.resident_weights, s.kept_activations, s.nvme_state);
 }
 
-std::vector<std::int64_t> micro_batch_choices(const PlanningInput& input) {
-  if (input.request.micro_batch) return {*input.request.micro_batch};
-  const std::int64_t sequences = sequences_per_gpu(input);
-  std::vector<std::int64_t> choices;
-  for (std::int64_t d = 1; d <= std::min(sequences, kLargestMicroBatch); ++d) {
-    if (sequences % d == 0) choices.push_back(d);
-  }
-  return choices;
-}
+class Search {
+ public:
+  Search(const PlanningInput& input, const Evaluate& evaluate, const SearchEffort& effort)
+      : input_(input), evaluate_(evaluate), effort_(effort) {}
 
-std::vector<std::int64_t> pack_choices(const PlanningInput& input) {
-  if (input.request.layers_per_submodel) return {*input.request.layers_per_submodel};
-  std::vector<std::int64_t> choices;
-  for (std::int64_t pack = 1; pack <= input.workload.model.layers; pack *= 2) {
-    choices.push_back(pack);
+  PlanningResult run() {
+    enumerate();
+    std::vector<std::size_t> ranking;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      if (candidates_[i].fits) ranking.push_back(i);
+    }
+    if (ranking.empty()) return nothing_fits();
+    for (const auto i : ranking) {
+      candidates_[i].bound = estimated_bound(candidates_[i].plan, input_.profile);
+    }
+    std::ranges::stable_sort(ranking, {},
+                             [this](std::size_t i) { return candidates_[i].bound->value; });
+    ranking.resize(std::min(ranking.size(), effort_.finalists));
+    evaluate(ranking);
+    for (int round = 0; round < effort_.rounds; ++round) {
+      if (!improve()) break;
+    }
+    return best();
   }
-  return choices;
-}
 
-// The combinations in the order in which equally good ones are preferred.
-std::vector<Strategy> enumerate(const PlanningInput& input) {
-  const auto& request = input.request;
-  const std::vector<int> slots = {2, 1};
-  const auto slot_choices = [&slots](const std::optional<int>& fixed) {
-    return fixed ? std::vector<int>{*fixed} : slots;
-  };
-  const auto places = request.activations ? std::vector<ActivationPlace>{*request.activations}
-                                          : std::vector<ActivationPlace>{ActivationPlace::gpu,
-                                                                         ActivationPlace::cpu};
-  std::vector<Strategy> strategies;
-  for (const auto micro_batch : micro_batch_choices(input)) {
-    for (const auto pack : pack_choices(input)) {
-      for (const auto place : places) {
-        for (const int weight_slots : slot_choices(request.weight_slots)) {
-          for (const int gradient_slots : slot_choices(request.gradient_slots)) {
-            Strategy strategy;
-            strategy.micro_batch = micro_batch;
-            strategy.layers_per_submodel = pack;
-            strategy.activations = place;
-            strategy.weight_slots = weight_slots;
-            strategy.gradient_slots = gradient_slots;
-            strategy.host_gradient_slots =
-                request.host_gradient_slots.value_or(strategy.host_gradient_slots);
-            strategy.spare_activation_slots =
-                request.spare_activation_slots.value_or(strategy.spare_activation_slots);
-            strategy.policy = request.policy.value_or(strategy.policy);
-            strategy.submit_ahead = request.submit_ahead.value_or(strategy.submit_ahead);
-            strategies.push_back(strategy);
-          }
+ private:
+  void add(Plan plan, bool fits) {
+    if (!seen_.insert(key_of(plan.strategy)).second) return;
+    Candidate candidate;
+    candidate.plan = std::move(plan);
+    candidate.fits = fits;
+    candidates_.push_back(std::move(candidate));
+  }
+
+  void enumerate() {
+    const auto knobs = open_knobs(input_);
+    Strategy strategy = fixed_knobs(input_.request);
+    for (const auto micro_batch : knobs.micro_batches) {
+      strategy.micro_batch = micro_batch;
+      for (const auto pack : knobs.packs) {
+        strategy.layers_per_submodel = pack;
+        for (const auto place : knobs.places) {
+          strategy.activations = place;
+          if (!add_fitting(strategy)) add(least_plan(input_, strategy), false);
         }
       }
     }
   }
-  return strategies;
-}
 
-Bytes shortfall(const Plan& plan) {
-  const auto worst = plan.memory.worst();
-  if (!worst) return {};
-  const auto& pool = plan.memory.pools[*worst];
-  return pool.total() - pool.capacity;
-}
-
-Seconds bound_of(const Plan& plan, const Profile& profile) {
-  const TaskGraph graph = make_step_graph(plan, 1);
-  return step_bound(plan, graph, make_costs(plan, profile, graph)).seconds;
-}
-
-// Single slots save memory and never time, so they matter only where double ones do not fit.
-void drop_needless_single_slots(std::vector<Candidate>& candidates) {
-  const auto same_but_slots = [](const Strategy& a, const Strategy& b) {
-    return a.micro_batch == b.micro_batch && a.layers_per_submodel == b.layers_per_submodel &&
-           a.activations == b.activations && a.weight_slots >= b.weight_slots &&
-           a.gradient_slots >= b.gradient_slots;
-  };
-  std::vector<Candidate> kept;
-  for (auto& candidate : candidates) {
-    const bool beaten = std::ranges::any_of(kept, [&](const Candidate& other) {
-      return other.fits && same_but_slots(other.plan.strategy, candidate.plan.strategy);
-    });
-    if (!beaten) kept.push_back(std::move(candidate));
+  // Single slots save memory and never time: they are tried where double ones do not fit.
+  bool add_fitting(Strategy strategy) {
+    const auto& request = input_.request;
+    for (const auto& [weights, gradients] : {std::pair{2, 2}, {2, 1}, {1, 1}}) {
+      strategy.weight_slots = request.weight_slots.value_or(weights);
+      strategy.gradient_slots = request.gradient_slots.value_or(gradients);
+      strategy.host_gradient_slots = request.host_gradient_slots.value_or(gradients);
+      auto plans = fitting_plans(input_, strategy);
+      for (auto& plan : plans) add(std::move(plan), true);
+      if (!plans.empty()) return true;
+    }
+    return false;
   }
-  candidates = std::move(kept);
-}
 
-PlanningResult nothing_fits(std::vector<Candidate>& candidates) {
-  const auto least = std::ranges::min_element(
-      candidates, {}, [](const Candidate& c) { return shortfall(c.plan).value; });
-  PlanningResult result;
-  result.plan = std::move(least->plan);
-  result.plan.reasons.push_back(fmt::format(
-      "none of {} combinations of the open knobs fits; this one lacks least", candidates.size()));
-  return result;
-}
+  void evaluate(const std::vector<std::size_t>& which) {
+    std::vector<const Plan*> plans;
+    for (const auto i : which) plans.push_back(&candidates_[i].plan);
+    const auto steps = estimated_steps(plans, evaluate_);
+    for (std::size_t i = 0; i < which.size(); ++i) candidates_[which[i]].step = steps[i];
+    evaluated_ += which.size();
+  }
+
+  std::size_t fastest() const {
+    std::size_t best = candidates_.size();
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      if (!candidates_[i].step) continue;
+      if (best == candidates_.size() || *candidates_[i].step < *candidates_[best].step) best = i;
+    }
+    return best;
+  }
+
+  // Evaluates every strategy one change away from the best; whether one of them is better.
+  bool improve() {
+    const std::size_t before = fastest();
+    const Seconds goal = *candidates_[before].step * (1.0 - kWorthwhile);
+    std::vector<std::size_t> fresh;
+    for (const auto& strategy : neighbours(input_, candidates_[before].plan.strategy)) {
+      if (seen_.contains(key_of(strategy))) continue;
+      Plan plan = make_plan(input_.machine, input_.workload, strategy);
+      const bool fits = plan.memory.fits();
+      add(std::move(plan), fits);
+      auto& candidate = candidates_.back();
+      if (!fits) continue;
+      candidate.bound = estimated_bound(candidate.plan, input_.profile);
+      // What can't beat the best even at its bound need not be run.
+      if (*candidate.bound < goal) fresh.push_back(candidates_.size() - 1);
+    }
+    evaluate(fresh);
+    return *candidates_[fastest()].step < goal;
+  }
+
+  PlanningResult best() {
+    const std::size_t chosen = fastest();
+    PlanningResult result;
+    result.fits = true;
+    result.step = *candidates_[chosen].step;
+    result.evaluated = evaluated_;
+    std::optional<std::size_t> second;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      if (i == chosen || !candidates_[i].step) continue;
+      if (!second || *candidates_[i].step < *candidates_[*second].step) second = i;
+    }
+    if (second) {
+      result.runner_up = candidates_[*second].plan;
+      result.runner_up_step = candidates_[*second].step;
+    }
+    auto reasons = explain_choice(input_, candidates_, chosen);
+    result.plan = std::move(candidates_[chosen].plan);
+    result.plan.reasons = std::move(reasons);
+    return result;
+  }
+
+  PlanningResult nothing_fits() {
+    const auto least = std::ranges::min_element(
+        candidates_, {}, [](const Candidate& c) { return shortfall_of(c.plan).worst().value; });
+    PlanningResult result;
+    const std::size_t tried = candidates_.size();
+    result.plan = std::move(least->plan);
+    result.plan.reasons.push_back(fmt::format(
+        "none of {} combinations of micro-batch, cuts and places fits, with single slots and as "
+        "much state on the GPUs as they hold; this one lacks least",
+        tried));
+    return result;
+  }
+
+  const PlanningInput& input_;
+  const Evaluate& evaluate_;
+  const SearchEffort& effort_;
+  std::vector<Candidate> candidates_;
+  std::set<std::string> seen_;
+  std::size_t evaluated_ = 0;
+};
 
 }  // namespace
 
-PlanningResult choose_plan(const PlanningInput& input, const Evaluate& evaluate) {
-  std::vector<Candidate> candidates;
-  for (const auto& strategy : enumerate(input)) {
-    Candidate candidate;
-    candidate.plan = make_plan(input.machine, input.workload, strategy);
-    candidate.fits = candidate.plan.memory.fits();
-    candidates.push_back(std::move(candidate));
-  }
-  drop_needless_single_slots(candidates);
-  std::vector<std::size_t> ranking;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (!candidates[i].fits) continue;
-    candidates[i].bound = bound_of(candidates[i].plan, input.profile);
-    ranking.push_back(i);
-  }
-  if (ranking.empty()) return nothing_fits(candidates);
-  std::ranges::stable_sort(ranking, {}, [&](std::size_t i) { return candidates[i].bound->value; });
-  ranking.resize(std::min(ranking.size(), kFinalists));
+PlanningResult choose_plan(const PlanningInput& input, const Evaluate& evaluate,
+                           const SearchEffort& effort) {
+  return Search(input, evaluate, effort).run();
+}
 
-  std::vector<Plan> finalists;
-  for (const auto i : ranking) finalists.push_back(candidates[i].plan);
-  const auto steps = evaluate(finalists);
-  for (std::size_t i = 0; i < ranking.size(); ++i) candidates[ranking[i]].step = steps[i];
-  std::ranges::stable_sort(ranking, {}, [&](std::size_t i) { return candidates[i].step->value; });
-
-  PlanningResult result;
-  result.fits = true;
-  result.step = *candidates[ranking[0]].step;
-  if (ranking.size() > 1) {
-    result.runner_up = candidates[ranking[1]].plan;
-    result.runner_up_step = candidates[ranking[1]].step;
-  }
-  auto reasons = explain_choice(input.request, candidates, ranking[0]);
-  result.plan = std::move(candidates[ranking[0]].plan);
-  result.plan.reasons = std::move(reasons);
-  return result;
+bool anything_fits(const PlanningInput& input) {
+  const auto knobs = open_knobs(input);
+  Strategy strategy = fixed_knobs(input.request);
+  // The smallest micro-batch and single slots need least; packs and places trade one pool for
+  // another.
+  strategy.micro_batch = knobs.micro_batches.front();
+  strategy.weight_slots = input.request.weight_slots.value_or(1);
+  strategy.gradient_slots = input.request.gradient_slots.value_or(1);
+  strategy.host_gradient_slots = input.request.host_gradient_slots.value_or(1);
+  strategy.spare_activation_slots = input.request.spare_activation_slots.value_or(1);
+  return std::ranges::any_of(knobs.packs, [&](std::int64_t pack) {
+    strategy.layers_per_submodel = pack;
+    return std::ranges::any_of(knobs.places, [&](ActivationPlace place) {
+      strategy.activations = place;
+      return !fitting_plans(input, strategy).empty();
+    });
+  });
 }
 
 }  // namespace offstage::scheduler

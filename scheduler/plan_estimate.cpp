@@ -1,0 +1,70 @@
+#include "scheduler/plan_estimate.h"
+
+#include <algorithm>
+
+#include "scheduler/cost_model.h"
+#include "scheduler/metrics.h"
+#include "scheduler/step_graph.h"
+
+namespace offstage::scheduler {
+namespace {
+
+using platform::Seconds;
+
+constexpr std::int64_t kFewer = 12, kMore = 24;
+
+// The same plan for a smaller global batch. Its ledger is of no use.
+Plan with_micro_batches(const Plan& plan, std::int64_t micro_batches) {
+  Plan shorter = plan;
+  shorter.workload.global_batch = micro_batches * plan.gpus() * plan.strategy.micro_batch;
+  return shorter;
+}
+
+std::vector<Seconds> work_of_one_step(const Plan& plan, const Profile& profile) {
+  const TaskGraph graph = make_step_graph(plan, 1);
+  return resource_work(plan, graph, make_costs(plan, profile, graph));
+}
+
+Seconds line_through(std::int64_t x0, Seconds y0, std::int64_t x1, Seconds y1, std::int64_t x) {
+  const double part = static_cast<double>(x - x0) / static_cast<double>(x1 - x0);
+  return y0 + (y1 - y0) * part;
+}
+
+}  // namespace
+
+Seconds estimated_bound(const Plan& plan, const Profile& profile) {
+  const auto two = work_of_one_step(with_micro_batches(plan, 2), profile);
+  const auto three = work_of_one_step(with_micro_batches(plan, 3), profile);
+  Seconds bound;
+  for (std::size_t i = 0; i < two.size(); ++i) {
+    bound = std::max(bound, line_through(2, two[i], 3, three[i], plan.micro_batches()));
+  }
+  return bound;
+}
+
+std::vector<Seconds> estimated_steps(const std::vector<const Plan*>& plans,
+                                     const Evaluate& evaluate) {
+  std::vector<Plan> to_run;
+  for (const auto* plan : plans) {
+    if (plan->micro_batches() <= kMore) {
+      to_run.push_back(*plan);
+    } else {
+      to_run.push_back(with_micro_batches(*plan, kFewer));
+      to_run.push_back(with_micro_batches(*plan, kMore));
+    }
+  }
+  const auto run = evaluate(to_run);
+  std::vector<Seconds> steps;
+  std::size_t next = 0;
+  for (const auto* plan : plans) {
+    const Seconds first = run[next++];
+    if (plan->micro_batches() <= kMore) {
+      steps.push_back(first);
+    } else {
+      steps.push_back(line_through(kFewer, first, kMore, run[next++], plan->micro_batches()));
+    }
+  }
+  return steps;
+}
+
+}  // namespace offstage::scheduler

@@ -1,0 +1,283 @@
+#include "scheduler/plan_space.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "platform/error.h"
+
+namespace offstage::scheduler {
+namespace {
+
+using platform::Bytes;
+using platform::PoolKind;
+
+// More sequences at once than this never paid in a GPU's GEMM tables, which are flat from 8,192
+// rows on (platform/catalog).
+constexpr std::int64_t kLargestMicroBatch = 64;
+
+std::int64_t sequences_per_gpu(const PlanningInput& input) {
+  const auto gpus = static_cast<std::int64_t>(input.machine.gpus.size());
+  const std::int64_t batch = input.workload.global_batch;
+  if (batch % gpus != 0) {
+    throw Error(
+        ErrorCode::bad_input,
+        fmt::format("global_batch {} can't be dealt evenly to {} GPUs; the nearest that can: "
+                    "{} and {}",
+                    batch, gpus, std::max<std::int64_t>(1, batch / gpus) * gpus,
+                    (batch / gpus + 1) * gpus));
+  }
+  return batch / gpus;
+}
+
+std::int64_t block_submodels(const PlanningInput& input, const Strategy& strategy) {
+  if (!strategy.cuts.empty()) return static_cast<std::int64_t>(strategy.cuts.size());
+  const std::int64_t layers = input.workload.model.layers;
+  const std::int64_t pack = std::min(layers, strategy.layers_per_submodel);
+  return (layers + pack - 1) / pack;
+}
+
+// The smallest value in [low, high] for which `holds`, once true true for all larger ones.
+template <typename Holds>
+std::optional<std::int64_t> smallest(std::int64_t low, std::int64_t high, const Holds& holds) {
+  if (low > high || !holds(high)) return std::nullopt;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (holds(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+// The largest value in [low, high] for which `holds`, once false false for all larger ones.
+template <typename Holds>
+std::optional<std::int64_t> largest(std::int64_t low, std::int64_t high, const Holds& holds) {
+  if (low > high || !holds(low)) return std::nullopt;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low + 1) / 2;
+    if (holds(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+// Moves state between pools until a strategy fits.
+class Placer {
+ public:
+  Placer(const PlanningInput& input, Strategy strategy)
+      : input_(input), strategy_(std::move(strategy)) {
+    blocks_ = block_submodels(input, strategy_);
+    const auto& request = input.request;
+    lowest_ = request.resident_state.value_or(0);
+    highest_ = request.resident_state.value_or(
+        strategy_.clipping == Clipping::exact
+            ? 0
+            : blocks_ - std::min(blocks_, strategy_.resident_weights + strategy_.nvme_state));
+    highest_kept_ = request.kept_activations.value_or(blocks_);
+  }
+
+  std::vector<Plan> plans() {
+    const auto least = least_resident();
+    if (!least) return {};
+    strategy_.resident_state = *least;
+    if (!shortfall().none()) return {};
+    std::vector<Plan> plans{plan()};
+    const auto most = largest(*least, highest_ - extra_nvme_, [this](std::int64_t n) {
+      strategy_.resident_state = n;
+      return shortfall().none();
+    });
+    strategy_.resident_state = most.value_or(*least);
+    if (strategy_.resident_state > *least) plans.push_back(plan());
+    strategy_.resident_state = *least;
+    if (input_.request.kept_activations) return plans;
+    const auto kept = largest(0, highest_kept_, [this](std::int64_t n) {
+      strategy_.kept_activations = n;
+      return shortfall().none();
+    });
+    strategy_.kept_activations = kept.value_or(0);
+    if (strategy_.kept_activations > 0) plans.push_back(plan());
+    return plans;
+  }
+
+ private:
+  Plan plan() const { return make_plan(input_.machine, input_.workload, strategy_); }
+  Shortfall shortfall() const { return shortfall_of(plan()); }
+
+  // The fewest sub-models on the GPUs for which CPU memory suffices; what it can't hold even when
+  // the GPUs are full goes to NVMe.
+  std::optional<std::int64_t> least_resident() {
+    const auto host_fits = [this](std::int64_t n) {
+      strategy_.resident_state = n;
+      return shortfall().host.value == 0;
+    };
+    if (const auto least = smallest(lowest_, highest_, host_fits)) return least;
+    if (input_.request.nvme_state || input_.machine.drives.empty()) return std::nullopt;
+    const auto full = largest(lowest_, highest_, [this](std::int64_t n) {
+      strategy_.resident_state = n;
+      return shortfall().gpu.value == 0;
+    });
+    if (!full) return std::nullopt;
+    strategy_.resident_state = *full;
+    const auto moved =
+        smallest(1, blocks_ - *full - strategy_.resident_weights, [this](std::int64_t n) {
+          strategy_.nvme_state = n;
+          return shortfall().host.value == 0;
+        });
+    if (!moved) return std::nullopt;
+    strategy_.nvme_state = *moved;
+    extra_nvme_ = *moved;
+    return full;
+  }
+
+  const PlanningInput& input_;
+  Strategy strategy_;
+  std::int64_t blocks_ = 0;
+  std::int64_t lowest_ = 0, highest_ = 0, highest_kept_ = 0;
+  std::int64_t extra_nvme_ = 0;
+};
+
+template <typename T>
+void add_steps(std::vector<Strategy>& all, const Strategy& strategy, T Strategy::*knob,
+               const std::vector<T>& steps, T lowest) {
+  for (const T step : steps) {
+    Strategy changed = strategy;
+    changed.*knob += step;
+    if (changed.*knob >= lowest) all.push_back(std::move(changed));
+  }
+}
+
+// The entries beside the present value of a list that is sorted.
+template <typename T>
+void add_adjacent(std::vector<Strategy>& all, const Strategy& strategy, T Strategy::*knob,
+                  const std::vector<T>& values) {
+  const auto here = std::ranges::find(values, strategy.*knob);
+  if (here == values.end()) return;
+  for (const auto& other :
+       {here == values.begin() ? here : here - 1, here + 1 == values.end() ? here : here + 1}) {
+    if (other == here) continue;
+    Strategy changed = strategy;
+    changed.*knob = *other;
+    all.push_back(std::move(changed));
+  }
+}
+
+}  // namespace
+
+Bytes Shortfall::worst() const { return std::max({gpu, host, nvme}); }
+
+Shortfall shortfall_of(const Plan& plan) {
+  Shortfall shortfall;
+  for (const auto& pool : plan.memory.pools) {
+    const Bytes lacks = std::max(Bytes{}, pool.total() - pool.capacity);
+    const auto kind = plan.machine.pools[pool.pool].kind;
+    Bytes& sum = kind == PoolKind::gpu    ? shortfall.gpu
+                 : kind == PoolKind::host ? shortfall.host
+                                          : shortfall.nvme;
+    sum = std::max(sum, lacks);
+  }
+  return shortfall;
+}
+
+OpenKnobs open_knobs(const PlanningInput& input) {
+  const auto& request = input.request;
+  OpenKnobs knobs;
+  const std::int64_t sequences = sequences_per_gpu(input);
+  for (std::int64_t d = 1; d <= std::min(sequences, kLargestMicroBatch); ++d) {
+    if (sequences % d == 0) knobs.micro_batches.push_back(d);
+  }
+  if (request.micro_batch) knobs.micro_batches = {*request.micro_batch};
+  for (std::int64_t pack = 1; pack <= input.workload.model.layers; pack *= 2) {
+    knobs.packs.push_back(pack);
+  }
+  if (request.layers_per_submodel) knobs.packs = {*request.layers_per_submodel};
+  if (request.cuts) knobs.packs = {1};
+  knobs.places = {ActivationPlace::gpu, ActivationPlace::cpu};
+  if (request.activations) knobs.places = {*request.activations};
+  return knobs;
+}
+
+Strategy fixed_knobs(const StrategyRequest& request) {
+  Strategy strategy;
+  strategy.gradient_slots = 2;
+  const auto set = [](auto& knob, const auto& fixed) {
+    if (fixed) knob = *fixed;
+  };
+  set(strategy.layers_per_submodel, request.layers_per_submodel);
+  set(strategy.cuts, request.cuts);
+  set(strategy.micro_batch, request.micro_batch);
+  set(strategy.weight_slots, request.weight_slots);
+  set(strategy.gradient_slots, request.gradient_slots);
+  set(strategy.host_gradient_slots, request.host_gradient_slots);
+  set(strategy.activations, request.activations);
+  set(strategy.spare_activation_slots, request.spare_activation_slots);
+  set(strategy.resident_state, request.resident_state);
+  set(strategy.resident_weights, request.resident_weights);
+  set(strategy.kept_activations, request.kept_activations);
+  set(strategy.nvme_state, request.nvme_state);
+  set(strategy.nvme_slots, request.nvme_slots);
+  set(strategy.policy, request.policy);
+  set(strategy.submit_ahead, request.submit_ahead);
+  strategy.moments = request.moments;
+  strategy.clipping = request.clipping;
+  return strategy;
+}
+
+std::vector<Plan> fitting_plans(const PlanningInput& input, const Strategy& strategy) {
+  return Placer(input, strategy).plans();
+}
+
+Plan least_plan(const PlanningInput& input, Strategy strategy) {
+  const auto& request = input.request;
+  if (!request.weight_slots) strategy.weight_slots = 1;
+  if (!request.gradient_slots) strategy.gradient_slots = 1;
+  if (!request.host_gradient_slots) strategy.host_gradient_slots = 1;
+  if (!request.spare_activation_slots) strategy.spare_activation_slots = 1;
+  return make_plan(input.machine, input.workload, strategy);
+}
+
+std::vector<Strategy> neighbours(const PlanningInput& input, const Strategy& strategy) {
+  const auto& request = input.request;
+  const auto knobs = open_knobs(input);
+  std::vector<Strategy> all;
+  add_adjacent(all, strategy, &Strategy::micro_batch, knobs.micro_batches);
+  add_adjacent(all, strategy, &Strategy::layers_per_submodel, knobs.packs);
+  add_adjacent(all, strategy, &Strategy::activations, knobs.places);
+  const std::vector<int> slot_steps{1, -1};
+  if (!request.weight_slots) add_steps(all, strategy, &Strategy::weight_slots, slot_steps, 1);
+  if (!request.gradient_slots) add_steps(all, strategy, &Strategy::gradient_slots, slot_steps, 1);
+  if (!request.host_gradient_slots) {
+    add_steps(all, strategy, &Strategy::host_gradient_slots, {2, -1}, 1);
+  }
+  if (!request.spare_activation_slots && strategy.activations == ActivationPlace::cpu) {
+    add_steps(all, strategy, &Strategy::spare_activation_slots, {2, -1}, 1);
+  }
+  // An eighth of the model at a time, and one sub-model for the last inch.
+  const std::int64_t stride = std::max<std::int64_t>(1, block_submodels(input, strategy) / 8);
+  std::vector<std::int64_t> steps{1, -1};
+  if (stride > 1) steps.insert(steps.end(), {stride, -stride});
+  if (!request.resident_state && strategy.clipping == Clipping::none) {
+    add_steps(all, strategy, &Strategy::resident_state, steps, std::int64_t{0});
+  }
+  if (!request.resident_weights) {
+    add_steps(all, strategy, &Strategy::resident_weights, steps, std::int64_t{0});
+  }
+  if (!request.kept_activations) {
+    add_steps(all, strategy, &Strategy::kept_activations, steps, std::int64_t{0});
+  }
+  const std::int64_t blocks = block_submodels(input, strategy);
+  std::erase_if(all, [&](const Strategy& s) {
+    const std::int64_t placed = s.resident_state + s.resident_weights + s.nvme_state;
+    const std::int64_t now = block_submodels(input, s);
+    return placed > now || s.kept_activations > now || blocks == 0;
+  });
+  return all;
+}
+
+}  // namespace offstage::scheduler

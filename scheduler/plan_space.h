@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "scheduler/planner.h"
+
+// The strategies a request leaves open, and which of them fit. Private to planner.h.
+namespace offstage::scheduler {
+
+// Values a knob may take, the user's alone where it is fixed; in the order in which equally good
+// ones are preferred.
+struct OpenKnobs {
+  std::vector<std::int64_t> micro_batches;
+  std::vector<std::int64_t> packs;  // layers_per_submodel
+  std::vector<ActivationPlace> places;
+};
+// Errors: Error(bad_input) when the global batch can't be dealt to the GPUs.
+OpenKnobs open_knobs(const PlanningInput& input);
+
+// A strategy with the fixed knobs set and the others at their defaults.
+Strategy fixed_knobs(const StrategyRequest& request);
+
+// Bytes a plan lacks, by kind of pool; 0 where it fits.
+struct Shortfall {
+  platform::Bytes gpu, host, nvme;
+  bool none() const { return gpu.value == 0 && host.value == 0 && nvme.value == 0; }
+  platform::Bytes worst() const;
+};
+Shortfall shortfall_of(const Plan& plan);
+
+// The plans that fit with this strategy's cuts, micro-batch and slots: with as little state on the
+// GPUs as CPU memory allows, with as much as fits, and with kept activations instead. NVMe takes
+// what fits nowhere else. Empty when nothing fits. Knobs the user fixed stay.
+std::vector<Plan> fitting_plans(const PlanningInput& input, const Strategy& strategy);
+
+// The plan with the least of everything for these cuts and micro-batch: what to show when nothing
+// fits.
+Plan least_plan(const PlanningInput& input, Strategy strategy);
+
+// Strategies one change away from `strategy`, whether they fit or not.
+std::vector<Strategy> neighbours(const PlanningInput& input, const Strategy& strategy);
+
+}  // namespace offstage::scheduler
