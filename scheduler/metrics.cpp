@@ -33,8 +33,7 @@ Seconds overlap(const Interval& interval, const Window& window) {
 }
 
 // All steps' amount over every link, a link twice in a route carrying it twice.
-std::vector<double> link_loads(const Machine& machine, const TaskGraph& graph,
-                               const std::vector<TaskCost>& costs) {
+std::vector<double> link_loads(const Machine& machine, const std::vector<TaskCost>& costs) {
   std::vector<double> loads(machine.links.size());
   for (const TaskCost& cost : costs) {
     if (!cost.route) continue;
@@ -102,7 +101,7 @@ std::vector<Seconds> resource_work(const Plan& plan, const TaskGraph& graph,
     const Seconds alone = lone_time(machine, costs[task]);
     for (const EngineId engine : graph.task_engines(task)) work[engine] += alone;
   }
-  const auto loads = link_loads(machine, graph, costs);
+  const auto loads = link_loads(machine, costs);
   for (std::size_t link = 0; link < loads.size(); ++link) {
     // What caps each flow by itself is no resource that flows could use up together.
     const bool shared = !machine.links[link].caps_each_flow;
@@ -146,7 +145,7 @@ Metrics measure(const Plan& plan, const TaskGraph& graph, const std::vector<Task
   metrics.bound = step_bound(plan, graph, costs);
   metrics.efficiency = metrics.bound.seconds / metrics.step;
   metrics.engines = engine_use(graph, trace);
-  const auto loads = link_loads(plan.machine, graph, costs);
+  const auto loads = link_loads(plan.machine, costs);
   for (std::size_t link = 0; link < loads.size(); ++link) {
     const auto& info = plan.machine.links[link];
     const double per_step = loads[link] / static_cast<double>(graph.steps);
