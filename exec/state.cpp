@@ -37,6 +37,10 @@ std::string ledger_line(scheduler::SlotKind kind, const std::string& gpu) {
       return "gradient slots of " + gpu;
     case scheduler::SlotKind::host_activation:
       return "activations of " + gpu;
+    case scheduler::SlotKind::host_nvme:
+      return "NVMe slots of " + gpu;
+    case scheduler::SlotKind::kept:
+      return "kept activations";
   }
   return "slots";
 }

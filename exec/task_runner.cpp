@@ -63,6 +63,7 @@ void TaskRunner::run(TaskId task) {
     case TaskKind::update:
       return update(task);
     case TaskKind::all_reduce:
+    case TaskKind::norm:
     case TaskKind::read:
     case TaskKind::write:
       break;

@@ -29,6 +29,16 @@ const Plan& checked(const Plan& plan) {
     throw Error(ErrorCode::bad_input,
                 "the CPU backend trains in f32: set workload.precision to f32");
   }
+  const auto& strategy = plan.strategy;
+  if (strategy.resident_state + strategy.resident_weights + strategy.kept_activations +
+              strategy.nvme_state >
+          0 ||
+      strategy.moments != scheduler::MomentPrecision::f32 ||
+      strategy.clipping != scheduler::Clipping::none) {
+    throw Error(ErrorCode::bad_input,
+                "the CPU backend trains with f32 moments and without clipping, residency, kept "
+                "activations and NVMe: leave these knobs of the strategy at 0, f32 and none");
+  }
   // Before the first tensor: the layers below make some.
   install_arena_allocator();
   return plan;

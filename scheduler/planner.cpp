@@ -168,14 +168,28 @@ class Search {
   std::size_t evaluated_ = 0;
 };
 
+// The CPU backend trains without residency, kept activations and NVMe, so that on virtual GPUs
+// these are the user's to ask for (of the simulator), not ours to choose.
+PlanningInput within_reach(const PlanningInput& input) {
+  PlanningInput possible = input;
+  if (!platform::has_virtual_gpus(input.machine)) return possible;
+  for (auto* knob : {&possible.request.resident_state, &possible.request.resident_weights,
+                     &possible.request.kept_activations, &possible.request.nvme_state}) {
+    if (!knob->has_value()) *knob = 0;
+  }
+  return possible;
+}
+
 }  // namespace
 
 PlanningResult choose_plan(const PlanningInput& input, const Evaluate& evaluate,
                            const SearchEffort& effort) {
-  return Search(input, evaluate, effort).run();
+  const PlanningInput possible = within_reach(input);
+  return Search(possible, evaluate, effort).run();
 }
 
-bool anything_fits(const PlanningInput& input) {
+bool anything_fits(const PlanningInput& asked) {
+  const PlanningInput input = within_reach(asked);
   const auto knobs = open_knobs(input);
   Strategy strategy = fixed_knobs(input.request);
   // The smallest micro-batch and single slots need least; packs and places trade one pool for

@@ -205,7 +205,7 @@ TEST_CASE("compute tasks carry their sub-model's working memory", "[scheduler][u
     return cost_of(machine, exact_profile(), {.kind = kind, .submodel = 1, .bytes = {}}, plan)
         .transient;
   };
-  CHECK(transient(TaskKind::forward) == submodel_forward_bytes(plan.table, 1, 2));
-  CHECK(transient(TaskKind::backward) == submodel_backward_bytes(plan.table, 1, 2));
+  CHECK(transient(TaskKind::forward) == compute_memory(plan.table, 1, 2, false).forward);
+  CHECK(transient(TaskKind::backward) == compute_memory(plan.table, 1, 2, false).backward);
   CHECK(transient(TaskKind::fetch) == Bytes{0});
 }

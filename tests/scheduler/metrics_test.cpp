@@ -85,9 +85,6 @@ TEST_CASE("what caps each flow by itself bounds nothing together", "[scheduler][
 TEST_CASE("metrics describe the steady state", "[scheduler][unit]") {
   Run run = two_steps({5.0}, true);
   run.graph.slots = {{SlotKind::weights, 0, 0, 0, Bytes{100}}};
-  run.plan.memory.pools = {{.pool = 2, .name = "host0", .capacity = Bytes{5000}, .lines = {}}};
-  run.plan.memory.pools[0].lines = {{"state", Bytes{600}, "", "", false},
-                                    {"system", Bytes{11}, "", "", true}};
   // Step 0 ends at 12 s; step 1 fetches from 12 to 24 (a lone time of 3 s stretched by waiting) and
   // computes until 45.
   const Trace trace{
@@ -115,6 +112,7 @@ TEST_CASE("metrics describe the steady state", "[scheduler][unit]") {
   REQUIRE(metrics.memory.size() == 3);
   CHECK(metrics.memory[0].peak == Bytes{7 + 100 + 40});  // context, slot, working space
   CHECK(metrics.memory[1].peak == Bytes{7});
-  CHECK(metrics.memory[2].peak == Bytes{611});
+  // System 11; 384 parameters x 12; 8 tokens x 16.
+  CHECK(metrics.memory[2].peak == Bytes{11 + 4608 + 128});
   CHECK(metrics.memory[2].capacity == Bytes{5000});
 }
