@@ -24,8 +24,8 @@ cp examples/gpt-bible.yaml "$out/"
 bible -f 'Gen1:1-Rev22:21' < /dev/null > "$out/bible.txt"
 wc -c "$out/bible.txt"
 
-title "3. Measure this computer, split into 2 virtual GPUs of 24 MiB"
-show "$offstage" calibrate --out "$out" --virtual-gpus 2 --gpu-memory 24MiB
+title "3. Measure this computer, split into 2 virtual GPUs of 16 MiB"
+show "$offstage" calibrate --out "$out" --virtual-gpus 2 --gpu-memory 16MiB
 
 title "4. Plan: a GPT whose training state is several times what the virtual GPUs hold"
 show "$offstage" plan "$out/gpt-bible.yaml" --out "$out/plan.json"
