@@ -15,8 +15,11 @@ using platform::Sourced;
 class Names {
  public:
   template <typename T>
-  void add(const Sourced<T>& number, const std::string& name) {
+  void add(const Sourced<T>& number, const std::string& full_name) {
     if (number.confidence != Confidence::assumed || number.source.empty()) return;
+    // A table of several sources has the least of their confidences; its source then lists them,
+    // each behind its confidence in brackets.
+    const std::string name = number.source.starts_with('[') ? full_name + " (in part)" : full_name;
     if (std::ranges::find(names_, name) == names_.end()) names_.push_back(name);
   }
   std::vector<std::string> take() { return std::move(names_); }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -28,10 +30,48 @@ bool alike(const PoolLedger& a, const PoolLedger& b) {
          });
 }
 
+// Lines of one pool that say the same of several GPUs, as one.
+struct LineGroup {
+  scheduler::LedgerLine line;
+  std::vector<std::string> gpus;
+};
+
+// "state of gpu0" is "state" of "gpu0".
+std::pair<std::string, std::string> split_line(const std::string& what) {
+  const std::size_t at = what.rfind(" of gpu");
+  if (at == std::string::npos) return {what, ""};
+  return {what.substr(0, at), what.substr(at + 4)};
+}
+
+std::vector<LineGroup> group_lines(const PoolLedger& pool) {
+  std::vector<LineGroup> groups;
+  for (const auto& line : pool.lines) {
+    const auto [what, gpu] = split_line(line.what);
+    const auto same = std::ranges::find_if(groups, [&, what = what](const LineGroup& group) {
+      return split_line(group.line.what).first == what && group.line.bytes == line.bytes &&
+             group.line.how == line.how && !group.gpus.empty();
+    });
+    if (same == groups.end() || gpu.empty()) {
+      groups.push_back({line, {}});
+      if (!gpu.empty()) groups.back().gpus.push_back(gpu);
+    } else {
+      same->gpus.push_back(gpu);
+    }
+  }
+  return groups;
+}
+
 std::string pool_table(const PoolLedger& pool) {
   Table table({"", "", "how", "moved by"}, {Align::left, Align::right, Align::left, Align::left});
-  for (const auto& line : pool.lines) {
-    table.add({line.what, to_text(line.bytes), line.how, line.knob});
+  for (const auto& [line, gpus] : group_lines(pool)) {
+    const auto count = static_cast<std::int64_t>(gpus.size());
+    if (count < 2) {
+      table.add({line.what, to_text(line.bytes), line.how, line.knob});
+    } else {
+      table.add({split_line(line.what).first + " of " + join_names(gpus),
+                 to_text(count * line.bytes), fmt::format("{} x ({})", count, line.how),
+                 line.knob});
+    }
   }
   table.add({"total", to_text(pool.total()), "", ""});
   table.add({"capacity", to_text(pool.capacity), "", ""});
@@ -126,7 +166,6 @@ std::string describe_memory(const Ledger& ledger) {
 
 std::string describe_strategy(const Plan& plan) {
   std::string text = "\nStrategy\n";
-  Table table({"", ""});
   const json strategy = scheduler::plan_to_json(plan)["strategy"];
   for (const auto& [knob, value] : strategy.items()) {
     text += fmt::format("  {:<23} {}\n", knob,

@@ -53,6 +53,21 @@ std::vector<Seconds> simulate_steps(std::span<const Plan> plans, const Profile& 
   return steps;
 }
 
+// The planner sees no files: what it finds wrong with a workload is placed here.
+scheduler::PlanningResult choose_plan(const scheduler::RunConfig& config,
+                                      const scheduler::Evaluate& evaluate) {
+  try {
+    return scheduler::choose_plan({.machine = config.machine,
+                                   .workload = config.workload,
+                                   .profile = config.profile,
+                                   .request = config.strategy},
+                                  evaluate);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::bad_input || error.where()) throw;
+    throw platform::Document::load(config.file).root().at("workload").error(error.what());
+  }
+}
+
 }  // namespace
 
 Question read_question(const std::string& file, const scheduler::DataDirectories& directories) {
@@ -69,13 +84,7 @@ scheduler::PlanningResult answer(const Question& question) {
   const scheduler::Evaluate evaluate = [&config](std::span<const Plan> plans) {
     return simulate_steps(plans, config.profile);
   };
-  if (!question.plan) {
-    return scheduler::choose_plan({.machine = config.machine,
-                                   .workload = config.workload,
-                                   .profile = config.profile,
-                                   .request = config.strategy},
-                                  evaluate);
-  }
+  if (!question.plan) return choose_plan(config, evaluate);
   scheduler::PlanningResult result;
   result.plan = *question.plan;
   result.fits = result.plan.memory.fits();

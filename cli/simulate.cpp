@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -134,11 +137,19 @@ std::string link_table(const Metrics& metrics) {
   return table.empty() ? "" : "\n" + table.text();
 }
 
+// Pools that are alike share a line.
 std::string memory_table(const Metrics& metrics) {
   Table table({"memory", "peak", "capacity"});
-  for (const auto& pool : metrics.memory) {
-    if (pool.peak.value == 0) continue;
-    table.add({pool.pool, to_text(pool.peak), to_text(pool.capacity)});
+  for (std::size_t i = 0; i < metrics.memory.size();) {
+    const auto& pool = metrics.memory[i];
+    std::vector<std::string> names;
+    for (; i < metrics.memory.size() && metrics.memory[i].peak == pool.peak &&
+           metrics.memory[i].capacity == pool.capacity;
+         ++i) {
+      names.push_back(metrics.memory[i].pool);
+    }
+    if (pool.peak.value == 0) continue;  // such as a drive the plan has no use for
+    table.add({join_names(names), to_text(pool.peak), to_text(pool.capacity)});
   }
   return "\n" + table.text();
 }

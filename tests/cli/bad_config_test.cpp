@@ -19,10 +19,10 @@ TEST_CASE("a run config with one fault is refused with place and remedy", "[cli]
           {"platform: machine.yaml\n", "", "workload:", "'platform' is missing"},
           {"train:\n", "train:\n  stepz: 3\n", "  stepz:", "did you mean 'steps'?"},
           {"strategy: auto", "strategy: auto\nstrategy: auto", "strategy: auto\ntrain", "twice"},
-          {"  global_batch: 8\n", "", "workload:", "'global_batch' is missing"},
+          {"  global_batch: 8\n", "", "  model:", "'global_batch' is missing"},
           // Types.
           {"strategy: auto", "strategy: 3", "strategy:", "auto"},
-          {"workload:\n", "workload: [1]\nother:\n", "workload:", "expected a map"},
+          {"[GPT2LMHeadModel]", "GPT2LMHeadModel", "    architectures:", "list"},
           {"sequence_length: 32", "sequence_length: long", "  sequence_length:", "whole number"},
           {"sequence_length: 32", "sequence_length: 32.5", "  sequence_length:", "whole number"},
           {"global_batch: 8", "global_batch: [8]", "  global_batch:", "a list"},
@@ -52,10 +52,10 @@ TEST_CASE("a run config with one fault is refused with place and remedy", "[cli]
            "platform:", "did you mean 'virtual_gpus'?"},
           {"platform: machine.yaml", "platform: {name: host, virtual_gpus: 0}",
            "platform:", "from 1 to"},
-          {"strategy: auto", "profile: offstage-cdua\nstrategy: auto",
+          {"strategy: auto", "profile: offstage-cud\nstrategy: auto",
            "profile:", "did you mean 'offstage-cuda'?"},
           // The syntax.
-          {"workload:\n", "workload: {\n", "strategy:", "run.yaml"},
+          {"workload:\n", "workload: {\n", "    architectures:", "not valid YAML"},
           {"platform: machine.yaml", "platform: \"machine.yaml", "platform:", "run.yaml"},
       });
 }
@@ -66,5 +66,6 @@ TEST_CASE("a batch that can't be dealt out is refused with those that can", "[cl
   // Two GPUs: 7 sequences lie between 6 and 8.
   workspace.write("run.yaml", offstage::platform::replaced(small_config(), "global_batch: 8",
                                                            "global_batch: 7"));
-  check_refused(workspace.run({"plan", "run.yaml"}), {"run.yaml", "global_batch 7", "6 and 8"});
+  check_refused(workspace.run({"plan", "run.yaml"}),
+                {"run.yaml:3:3:", "global_batch 7", "6 and 8"});
 }

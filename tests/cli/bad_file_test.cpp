@@ -13,7 +13,7 @@ TEST_CASE("a file that is none is refused by every command that reads one", "[cl
   const std::vector<BadFile> files{
       {"empty.yaml", "", "empty"},
       {"blank.yaml", "  \n\n", "empty"},
-      {"comment.yaml", "# nothing\n", "empty"},
+      {"comment.yaml", "# nothing\n", "nothing but comments"},
       {"list.yaml", "- 1\n- 2\n", "expected a map"},
       {"word.yaml", "hello\n", "expected a map"},
       {"tab.yaml", "platform:\n\tname: host\n", "tab.yaml:2:"},
@@ -60,7 +60,7 @@ TEST_CASE("a machine file with one fault is refused with place and remedy", "[cl
           {"source: test, confidence: assumed", "confidence: assumed", "copy_latency_s",
            "'source' is missing"},
           {"memory_bytes: {value: 8GiB", "memory_bytes: {value: 8 gigs", "    memory_bytes", "GiB"},
-          {"    kind: all_gather", "    kind: gather", "    kind: gather", "all_gather"},
+          {"- kind: all_gather", "- kind: gather", "  - kind: gather", "all_gather"},
       });
   const std::string good = offstage::platform::small_virtual();
   check_edits(workspace, {"virtual.yaml", good, {"platform", "virtual.yaml"}},
@@ -95,8 +95,9 @@ TEST_CASE("a model's config with one fault is refused with place and remedy", "[
           {"\"hidden_size\": 64", "\"hidden_size\": \"64\"", "  \"hidden_size\"", "whole number"},
           {"\"hidden_size\": 64", "\"hidden_size\": -64", "  \"hidden_size\"", "from 1 to"},
           {"\"hidden_size\": 64", "\"hidden_size\": 1e30", "  \"hidden_size\"", "from 1 to"},
-          {"\"hidden_size\": 64", "\"hidden_size\": 66", "  \"", "4"},
-          {"  \"hidden_size\": 64,\n", "", "{", "'hidden_size' is missing"},
+          {"\"hidden_size\": 64", "\"hidden_size\": 66", "  \"num_attention_heads\"",
+           "choose a number of heads that divides it"},
+          {"  \"hidden_size\": 64,\n", "", "{", "hidden_size is missing"},
           {"\"num_attention_heads\": 4", "\"num_attention_heads\": 0", "  \"num_attention_heads\"",
            "from 1 to"},
           {"\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3", "  \"num_key_value_heads\"",

@@ -1,4 +1,6 @@
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -153,4 +155,12 @@ TEST_CASE("compare remarks on traces of different plans", "[cli][unit]") {
   workspace.write("a.json", trace(100, 300, "one"));
   workspace.write("b.json", trace(100, 300, "two"));
   CHECK_THAT(workspace.run({"compare", "a.json", "b.json"}).err, Contains("different plans"));
+}
+
+TEST_CASE("another folder of data is used when it is named", "[cli][unit]") {
+  const Workspace workspace;
+  std::filesystem::create_directories(workspace.folder() / "platform" / "catalog");
+  workspace.write("platform/catalog/small.yaml", offstage::platform::small_node());
+  const Outcome listed = workspace.run({"platform", "--list", "--data", "."});
+  CHECK(listed.out == "small\nhost\n");
 }
