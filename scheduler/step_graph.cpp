@@ -21,8 +21,8 @@ StepGraphBuilder::StepGraphBuilder(const Plan& plan)
   make_engines();
   make_slots();
   const std::size_t submodels = last_ + 1;
-  weights_.assign(gpus_, std::vector<Occupied>(submodels));
-  host_gradients_ = weights_;
+  weights_.assign(gpus_, std::vector<Occupied>(2 * submodels));
+  host_gradients_.assign(gpus_, std::vector<Occupied>(submodels));
   last_update_.assign(gpus_, std::vector<std::optional<TaskId>>(submodels));
   last_write_ = last_update_;
   last_norm_.resize(gpus_);
@@ -185,7 +185,7 @@ void StepGraphBuilder::add_forward_phase(std::size_t k) {
 
 void StepGraphBuilder::add_forward(std::size_t g, std::size_t k, std::uint32_t m) {
   auto& rings = rings_[g];
-  auto& weights = weights_[g][k];
+  auto& weights = weights_[g][visit(k, false)];
   const bool last_micro_batch = m + 1 == micro_batches_;
   std::vector<TaskId> predecessors;
   std::vector<SlotUse> uses;
@@ -232,7 +232,7 @@ void StepGraphBuilder::add_backward_phase(std::size_t k) {
 // Reads the gradient of its output, leaves that of its input in the input's own slot.
 void StepGraphBuilder::add_backward(std::size_t g, std::size_t k, std::uint32_t m) {
   auto& rings = rings_[g];
-  auto& weights = weights_[g][k];
+  auto& weights = weights_[g][visit(k, true)];
   auto& gradients = gradients_[g];
   const bool last_micro_batch = m + 1 == micro_batches_;
   std::vector<TaskId> predecessors;

@@ -63,8 +63,8 @@ class StepGraphBuilder {
   void add_backward(std::size_t gpu, std::size_t submodel, std::uint32_t micro_batch);
 
   void add_weights(std::size_t submodel, bool going_back);
-  void add_fetch(std::size_t gpu, std::size_t submodel);
-  void add_all_gather(std::size_t submodel);
+  void add_fetch(std::size_t gpu, std::size_t submodel, bool going_back);
+  void add_all_gather(std::size_t submodel, bool going_back);
   void add_activation_offload(std::size_t gpu, std::size_t boundary, std::uint32_t micro_batch);
   void add_activation_fetch(std::size_t gpu, std::size_t boundary, std::uint32_t micro_batch);
 
@@ -83,6 +83,11 @@ class StepGraphBuilder {
   std::size_t at(std::size_t boundary, std::uint32_t micro_batch) const {
     return boundary * micro_batches_ + micro_batch;
   }
+  // A sub-model's weights come on twice a step. The second time may begin before the first is over,
+  // so the two visits are told apart.
+  std::size_t visit(std::size_t submodel, bool going_back) const {
+    return 2 * submodel + (going_back ? 1 : 0);
+  }
   std::vector<EngineId> collective_engines() const;
   // Whether the input of a sub-model stays on the GPU from its forward to its backward.
   bool input_stays(std::size_t submodel) const;
@@ -100,7 +105,7 @@ class StepGraphBuilder {
   std::vector<GpuEngines> engines_;
   std::vector<GpuRings> rings_;
   PerGpu<SlotId> kept_slots_;        // [gpu][sub-model x micro-batch], of those that keep
-  PerGpu<Occupied> weights_;         // [gpu][sub-model]
+  PerGpu<Occupied> weights_;         // [gpu][visit]
   PerGpu<Occupied> boundary_;        // [gpu][boundary x micro-batch], on the GPU; a boundary is
                                      // named by the sub-model that reads it
   PerGpu<Occupied> host_boundary_;   // the same in CPU memory

@@ -9,17 +9,19 @@ void StepGraphBuilder::add_weights(std::size_t k, bool going_back) {
   const bool renewed_already = submodel.state == StatePlace::resident_weights && going_back;
   for (std::size_t g = 0; g < gpus_; ++g) {
     if (submodel.state == StatePlace::resident) {
-      weights_[g][k] = {{}, last_update_[g][k], {}};
-    } else if (!renewed_already) {
-      add_fetch(g, k);
+      weights_[g][visit(k, going_back)] = {{}, last_update_[g][k], {}};
+    } else if (renewed_already) {
+      weights_[g][visit(k, true)] = weights_[g][visit(k, false)];
+    } else {
+      add_fetch(g, k, going_back);
     }
   }
-  if (gpus_ > 1) add_all_gather(k);
+  if (gpus_ > 1) add_all_gather(k, going_back);
 }
 
 // A GPU's shard: into its place in the weight slot, or, when the weights are resident, into the
 // GPU's copy, which no task reads any more once the sub-model has been updated.
-void StepGraphBuilder::add_fetch(std::size_t g, std::size_t k) {
+void StepGraphBuilder::add_fetch(std::size_t g, std::size_t k, bool going_back) {
   const auto& submodel = plan_.submodels[k];
   std::vector<TaskId> predecessors;
   std::vector<SlotUse> uses;
@@ -39,19 +41,20 @@ void StepGraphBuilder::add_fetch(std::size_t g, std::size_t k) {
   Task task = make_task(TaskKind::fetch, Payload::weights, g, k);
   task.bytes = {shard_range(submodel, static_cast<std::int64_t>(g)).size() *
                 element_bytes(plan_.workload.precision).weight};
-  weights_[g][k] = {slot, graph_.add(task, {{engines_[g].h2d}}, predecessors, uses), {}};
+  weights_[g][visit(k, going_back)] = {
+      slot, graph_.add(task, {{engines_[g].h2d}}, predecessors, uses), {}};
 }
 
 // Completes the weights on every GPU from everybody's shard. Resident shards lie outside the slots,
 // which are then taken here.
-void StepGraphBuilder::add_all_gather(std::size_t k) {
+void StepGraphBuilder::add_all_gather(std::size_t k, bool going_back) {
   const auto& submodel = plan_.submodels[k];
   std::vector<TaskId> predecessors;
   std::vector<SlotUse> uses;
   const bool from_resident =
       submodel.state == StatePlace::resident || submodel.state == StatePlace::resident_weights;
   for (std::size_t g = 0; g < gpus_; ++g) {
-    auto& weights = weights_[g][k];
+    auto& weights = weights_[g][visit(k, going_back)];
     if (weights.ready) predecessors.push_back(*weights.ready);
     if (from_resident) weights.slot = rings_[g].weights.acquire(predecessors);
     uses.push_back({*weights.slot, SlotRole::weights, from_resident, false});
@@ -60,7 +63,7 @@ void StepGraphBuilder::add_all_gather(std::size_t k) {
   task.bytes = {submodel.shard_elements * plan_.gpus() *
                 element_bytes(plan_.workload.precision).weight};
   const TaskId gather = graph_.add(task, collective_engines(), predecessors, uses);
-  for (std::size_t g = 0; g < gpus_; ++g) weights_[g][k].ready = gather;
+  for (std::size_t g = 0; g < gpus_; ++g) weights_[g][visit(k, going_back)].ready = gather;
 }
 
 void StepGraphBuilder::add_activation_offload(std::size_t gpu, std::size_t boundary,
