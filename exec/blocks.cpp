@@ -163,9 +163,14 @@ double SubModelCompute::Parts::backward(const Weights& weights, const Tokens& to
         blocks[i].layer->forward_keep(weights.own + blocks[i].offset, inputs[i].data_ptr<float>(),
                                       needed ? inputs[i + 1].data_ptr<float>() : nullptr));
   }
-  // One array carries the gradient back from layer to layer.
+  // One array carries the gradient back from layer to layer. It is never the one of the boundary
+  // input, which the lowest layer still reads.
+  OFFSTAGE_CHECK(!head || blocks.empty() || pass.input_gradient == nullptr ||
+                     pass.input_gradient != pass.input,
+                 "with blocks below a head, the input's gradient needs an array of its own");
   const at::Tensor gradient = embedding && !embedding_alone ? activation() : at::Tensor();
-  float* const carried = gradient.defined() ? gradient.data_ptr<float>() : pass.input_gradient;
+  float* const handed_down = head ? pass.input_gradient : pass.output_gradient;
+  float* const carried = gradient.defined() ? gradient.data_ptr<float>() : handed_down;
   const float* output_gradient = pass.output_gradient;
   double loss = 0.0;
   if (head) {
@@ -180,9 +185,10 @@ double SubModelCompute::Parts::backward(const Weights& weights, const Tokens& to
   }
   for (std::size_t i = blocks.size(); i-- > 0;) {
     inputs.pop_back();
+    float* const below = i == 0 && !embedding ? pass.input_gradient : carried;
     blocks[i].layer->backward(
         weights.own + blocks[i].offset, inputs[i].data_ptr<float>(), std::move(kept[i]),
-        output_gradient, carried,
+        output_gradient, below,
         {pass.gradients.own + blocks[i].offset, nullptr, pass.gradients.accumulate});
     output_gradient = carried;
   }

@@ -72,9 +72,11 @@ class SubModelCompute {
                  float* output) const;
 
   struct Pass {
-    const float* input = nullptr;            // null with the embedding
-    const float* output_gradient = nullptr;  // null with the head
-    float* input_gradient = nullptr;         // null with the embedding; may equal output_gradient
+    const float* input = nullptr;      // null with the embedding
+    float* output_gradient = nullptr;  // null with the head; carries the gradients between layers
+    // Null with the embedding. May be output_gradient, or input, which is then overwritten at the
+    // very end (not when a head has blocks below it).
+    float* input_gradient = nullptr;
     std::int64_t loss_tokens = 1;  // tokens of the global batch: the loss is divided by it
     Gradients gradients;
   };

@@ -28,8 +28,8 @@ class Layer {
   // when nobody reads it; what only it needs is then not computed.
   virtual std::unique_ptr<Kept> forward_keep(const float* weights, const float* input,
                                              float* output) const = 0;
-  // From the gradient of the output to that of the input; uses up `kept`. The two may be the same
-  // array.
+  // From the gradient of the output to that of the input; uses up `kept`. The latter is written
+  // last: it may be the array of the former, or `input`.
   virtual void backward(const float* weights, const float* input, std::unique_ptr<Kept> kept,
                         const float* output_gradient, float* input_gradient,
                         const Gradients& gradients) const = 0;

@@ -25,26 +25,35 @@ struct Case {
 };
 
 std::vector<Case> ten_cases() {
-  const auto cpu = ActivationPlace::cpu;
   const auto gpt2 = byte_model(gpt2_model()), gpt2_untied = untied(gpt2);
   const auto llama = byte_model(llama_model(false)), llama_tied = byte_model(llama_model(true));
   const auto qwen2 = byte_model(qwen_model());
   return {
-      {"one of everything", 1, 1, gpt2, 2, {.weight_slots = 1, .host_gradient_slots = 1}},
+      {"one of everything", 1, 1, gpt2, 2, strategy([](Strategy& s) {
+         s.weight_slots = 1;
+         s.host_gradient_slots = 1;
+       })},
       {"defaults", 1, 1, gpt2, 4, {}},
-      {"micro-batches of two", 1, 1, gpt2, 4, {.micro_batch = 2}},
-      {"two blocks a sub-model", 1, 1, gpt2_untied, 4, {.layers_per_submodel = 2}},
-      {"all blocks in one", 1, 1, llama, 4, {.layers_per_submodel = 3, .micro_batch = 4}},
-      {"activations on the CPU", 1, 1, llama_tied, 8, {.activations = cpu}},
-      {"two GPUs", 2, 1, gpt2, 4, {.gradient_slots = 2}},
-      {"two GPUs on two sockets", 2, 2, qwen2, 8, {.micro_batch = 2, .activations = cpu}},
-      {"four GPUs", 4, 1, llama, 8, {.weight_slots = 3}},
-      {"four GPUs on two sockets",
-       4,
-       2,
-       gpt2_untied,
-       16,
-       {.micro_batch = 2, .activations = cpu, .spare_activation_slots = 1}},
+      {"micro-batches of two", 1, 1, gpt2, 4, strategy([](Strategy& s) { s.micro_batch = 2; })},
+      {"two blocks a sub-model", 1, 1, gpt2_untied, 4,
+       strategy([](Strategy& s) { s.layers_per_submodel = 2; })},
+      {"all blocks in one", 1, 1, llama, 4, strategy([](Strategy& s) {
+         s.layers_per_submodel = 3;
+         s.micro_batch = 4;
+       })},
+      {"activations on the CPU", 1, 1, llama_tied, 8,
+       strategy([](Strategy& s) { s.activations = ActivationPlace::cpu; })},
+      {"two GPUs", 2, 1, gpt2, 4, strategy([](Strategy& s) { s.gradient_slots = 2; })},
+      {"two GPUs on two sockets", 2, 2, qwen2, 8, strategy([](Strategy& s) {
+         s.micro_batch = 2;
+         s.activations = ActivationPlace::cpu;
+       })},
+      {"four GPUs", 4, 1, llama, 8, strategy([](Strategy& s) { s.weight_slots = 3; })},
+      {"four GPUs on two sockets", 4, 2, gpt2_untied, 16, strategy([](Strategy& s) {
+         s.micro_batch = 2;
+         s.activations = ActivationPlace::cpu;
+         s.spare_activation_slots = 1;
+       })},
   };
 }
 

@@ -21,6 +21,14 @@ workloads::Model untied(workloads::Model model);
 // f32; sequences of 12 tokens.
 workloads::Workload workload(const workloads::Model& model, std::int64_t global_batch);
 
+// The default strategy with some knobs turned.
+template <typename Change>
+scheduler::Strategy strategy(Change&& change) {
+  scheduler::Strategy strategy;
+  change(strategy);
+  return strategy;
+}
+
 // A text file that lasts as long as the object: English words in a fixed pseudo-random order.
 class TextFile {
  public:

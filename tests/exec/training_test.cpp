@@ -33,6 +33,16 @@ Outcome run(const Plan& plan, const scheduler::TrainConfig& config, TrainerOptio
   return {.losses = trainer.train(kSteps).losses, .weights = all_weights(plan, trainer.state())};
 }
 
+// Elements that are not the same number.
+std::size_t differing(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    count += a[i] == b[i] ? 0 : 1;
+  }
+  return count;
+}
+
 std::vector<workloads::Model> models() {
   const auto gpt2 = byte_model(gpt2_model());
   return {gpt2, untied(gpt2), byte_model(llama_model(false)), byte_model(llama_model(true)),
@@ -47,15 +57,18 @@ TEST_CASE("an asynchronous training equals a serial one bit for bit", "[exec]") 
       for (const auto place : {ActivationPlace::gpu, ActivationPlace::cpu}) {
         for (const auto policy :
              {PolicyKind::planned, PolicyKind::fifo, PolicyKind::critical_path}) {
-          const Plan plan = scheduler::make_plan(
-              bare_machine(gpus), workload(model, 2 * gpus),
-              {.activations = place, .spare_activation_slots = 1, .policy = policy});
+          const Plan plan = scheduler::make_plan(bare_machine(gpus), workload(model, 2 * gpus),
+                                                 strategy([&](Strategy& s) {
+                                                   s.activations = place;
+                                                   s.spare_activation_slots = 1;
+                                                   s.policy = policy;
+                                                 }));
           INFO(model.name << " on " << gpus << " GPUs, activations on the " << to_string(place)
                           << ", policy " << to_string(policy));
           const Outcome serial = run(plan, config, {.serial = true});
           const Outcome parallel = run(plan, config, {.window = 2});
           CHECK(serial.losses == parallel.losses);
-          CHECK(serial.weights == parallel.weights);
+          CHECK(differing(serial.weights, parallel.weights) == 0);
         }
       }
     }
@@ -167,11 +180,14 @@ TEST_CASE("a training in sub-models equals that of the model as one piece", "[ex
         INFO(model.name << (model.tied_embeddings ? ", tied" : "") << " on " << gpus << " GPUs, "
                         << layers << " layers a sub-model");
         const Plan plan = scheduler::make_plan(bare_machine(gpus), workload(model, 4 * gpus),
-                                               {.layers_per_submodel = layers, .micro_batch = 2});
+                                               strategy([&](Strategy& s) {
+                                                 s.layers_per_submodel = layers;
+                                                 s.micro_batch = 2;
+                                               }));
         const Outcome ours = run(plan, config, {});
         const Outcome reference = Reference(plan, config).run();
         CHECK(ours.losses == reference.losses);
-        CHECK(ours.weights == reference.weights);
+        CHECK(differing(ours.weights, reference.weights) == 0);
       }
     }
   }
@@ -190,7 +206,7 @@ TEST_CASE("windows of any length and a pause between them change no bit", "[exec
     parts.push_back(loss);
   }
   CHECK(parts == losses);
-  CHECK(all_weights(plan, in_parts.state()) == all_weights(plan, at_once.state()));
+  CHECK(differing(all_weights(plan, in_parts.state()), all_weights(plan, at_once.state())) == 0);
 }
 
 TEST_CASE("each step is reported once, in order, with its loss", "[exec]") {
@@ -227,8 +243,10 @@ TEST_CASE("200 steps learn more than the frequencies of letters", "[exec][slow]"
   auto work = workload(model, 16);
   work.sequence_length = 64;
   auto config = train_config(text);
-  const Plan plan =
-      scheduler::make_plan(bare_machine(2), work, {.layers_per_submodel = 2, .micro_batch = 8});
+  const Plan plan = scheduler::make_plan(bare_machine(2), work, strategy([](Strategy& s) {
+                                           s.layers_per_submodel = 2;
+                                           s.micro_batch = 8;
+                                         }));
   Trainer trainer(plan, config, {});
   const TrainResult result = trainer.train(200);
   const double entropy = unigram_entropy(trainer.data());
