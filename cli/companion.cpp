@@ -22,7 +22,7 @@ std::filesystem::path companion_path() { return program_path().parent_path() / "
 std::string message_of(int error) { return std::generic_category().message(error); }
 
 sigset_t set_of(std::initializer_list<int> signals) {
-  sigset_t set;
+  sigset_t set{};
   sigemptyset(&set);
   for (const int signal : signals) sigaddset(&set, signal);
   return set;
@@ -98,7 +98,7 @@ int run_companion(const std::vector<std::string>& arguments) {
   require_companion();
   const std::filesystem::path program = companion_path();
   const sigset_t signals = set_of({SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT});
-  sigset_t before;
+  sigset_t before{};
   sigprocmask(SIG_BLOCK, &signals, &before);
   int status = 0;
   try {

@@ -13,10 +13,8 @@
 
 // The program `offstage`: understands the command line, runs one command, and turns what went wrong
 // into a message on stderr and an exit status.
+namespace offstage::cli {
 namespace {
-
-using offstage::ErrorCode;
-using namespace offstage::cli;
 
 int exit_status(ErrorCode code) {
   switch (code) {
@@ -71,18 +69,24 @@ int run(int argc, char** argv) {
   return action();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  // A reader that went away shows as a failed write, which has a message; the signal has none.
-  std::signal(SIGPIPE, SIG_IGN);
+// Nothing is thrown past this: every failure becomes a message and a status.
+int run_guarded(int argc, char** argv) {
   try {
     return run(argc, argv);
-  } catch (const offstage::Error& error) {
+  } catch (const Error& error) {
     return complain(error.what(), exit_status(error.code()));
   } catch (const std::bad_alloc&) {
     return complain("out of memory", kFailed);
   } catch (const std::exception& error) {
     return complain(error.what(), kFailed);
   }
+}
+
+}  // namespace
+}  // namespace offstage::cli
+
+int main(int argc, char** argv) {
+  // A reader that went away shows as a failed write, which has a message; the signal has none.
+  std::signal(SIGPIPE, SIG_IGN);
+  return offstage::cli::run_guarded(argc, argv);
 }
