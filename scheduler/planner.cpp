@@ -90,6 +90,7 @@ class Search {
   }
 
   void evaluate(const std::vector<std::size_t>& which) {
+    if (which.empty()) return;
     std::vector<const Plan*> plans;
     for (const auto i : which) plans.push_back(&candidates_[i].plan);
     const auto steps = estimated_steps(plans, evaluate_);

@@ -53,19 +53,21 @@ TEST_CASE("the planner takes the plan that is evaluated fastest", "[scheduler][u
   const auto machine = roomy_machine();
   const auto workload = small_workload();
   const auto profile = exact_profile();
+  // Each plan is a second faster than the one evaluated before it, so the last one is the fastest.
   std::vector<Plan> seen;
-  const auto result =
-      choose_plan({machine, workload, profile, {}}, [&](std::span<const Plan> plans) {
-        seen.assign(plans.begin(), plans.end());
-        std::vector<Seconds> steps;
-        for (std::size_t i = 0; i < plans.size(); ++i) {
-          steps.push_back({10.0 - static_cast<double>(i)});  // the last one is the fastest
-        }
-        return steps;
-      });
+  const auto evaluate = [&seen](std::span<const Plan> plans) {
+    std::vector<Seconds> steps;
+    for (const auto& plan : plans) {
+      seen.push_back(plan);
+      steps.push_back({1000.0 - static_cast<double>(seen.size())});
+    }
+    return steps;
+  };
+  const auto result = choose_plan({machine, workload, profile, {}}, evaluate);
   REQUIRE(result.fits);
   REQUIRE(seen.size() > 1);
-  CHECK(result.step.value == Approx(10.0 - static_cast<double>(seen.size() - 1)));
+  CHECK(result.evaluated == seen.size());
+  CHECK(result.step.value == Approx(1000.0 - static_cast<double>(seen.size())));
   CHECK(result.plan.strategy.micro_batch == seen.back().strategy.micro_batch);
   REQUIRE(result.runner_up_step.has_value());
   CHECK(result.runner_up_step->value > result.step.value);
