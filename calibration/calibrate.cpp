@@ -94,12 +94,20 @@ class Calibrator {
     request_.progress("matrix products and attention of one core");
     KernelTables tables = measure_kernels();
     auto& gpu = result_.machine.gpu;
-    const std::string source = fmt::format("calibrate {}: one core, median spread {}",
-                                           request_.date, platform::percent_text(tables.spread));
-    gpu.gemm = sourced(std::move(tables.gemm), source);
-    gpu.attention = sourced(std::move(tables.attention), source);
-    gpu.peak_f32 =
-        sourced(tables.fastest, source + ": the fastest of all products", Confidence::medium);
+    const std::string tables_source =
+        fmt::format("calibrate {}: one core, median spread {}", request_.date,
+                    platform::percent_text(tables.spread));
+    gpu.gemm = sourced(std::move(tables.gemm), tables_source);
+    gpu.attention = sourced(std::move(tables.attention), tables_source);
+    gpu.peak_f32 = sourced(tables.fastest, tables_source + ": the fastest of all products",
+                           Confidence::medium);
+    gpu.memory_bandwidth =
+        sourced(BytesPerSecond{tables.traffic.summary.median}, source(tables.traffic.summary));
+    const Summary& transcendental = tables.transcendental.summary;
+    result_.profile.transcendental_efficiency =
+        sourced(transcendental.median / tables.traffic.summary.median, source(transcendental));
+    result_.measurements.push_back(tables.traffic);
+    result_.measurements.push_back(tables.transcendental);
     result_.measurements.push_back(tables.call);
     result_.measurements.push_back(tables.cube);
   }
@@ -107,16 +115,16 @@ class Calibrator {
   void measure_tasks() {
     request_.progress("tasks of small trainings");
     VirtualMachine& machine = result_.machine;
-    const ProbeResult probes = run_probes(make_machine(machine));
+    const ProbeResult probes = run_probes(make_machine(machine), result_.profile);
     result_.fit = fit_stack(probes.passes);
     const StackFit& fit = result_.fit;
     const std::string fitted = fmt::format(
         "calibrate {}: fitted to {} passes of small trainings, median error {}, worst {}",
         request_.date, probes.passes.size(), platform::percent_text(fit.median_error),
         platform::percent_text(fit.worst_error));
-    machine.gpu.memory_bandwidth = sourced(fit.memory_bandwidth, fitted);
     machine.gpu.launch_interval = sourced(fit.launch_interval, fitted);
     result_.profile.gemm_efficiency = sourced(fit.gemm_efficiency, fitted);
+    result_.passes = probes.passes;
 
     const Summary copies = overall_rate(probes.copies);
     machine.core_copy_rate = sourced(BytesPerSecond{copies.median}, source(copies));

@@ -18,6 +18,7 @@ struct Calibration {
   platform::VirtualMachine machine;
   scheduler::Profile profile;
   StackFit fit;
+  std::vector<PassSample> passes;  // what was fitted
   std::vector<Measurement> measurements;
 };
 

@@ -65,7 +65,6 @@ std::vector<Measurement> with_fit(const Calibration& result) {
     all.push_back({name, unit, {.median = value, .spread = result.fit.median_error, .kept = 1}});
   };
   add("products in layers, of the table's rate", "", result.fit.gemm_efficiency);
-  add("element-wise memory traffic", "B/s", result.fit.memory_bandwidth.value);
   add("call of an operation in layers", "s", result.fit.launch_interval.value);
   return all;
 }
@@ -80,9 +79,19 @@ void report(const Calibration& result, const Options& options, platform::Seconds
                              {"fit_median_error", result.fit.median_error},
                              {"fit_worst_error", result.fit.worst_error},
                              {"wall_s", wall.value},
-                             {"measurements", nlohmann::json::array()}};
+                             {"measurements", nlohmann::json::array()},
+                             {"passes", nlohmann::json::array()}};
     for (const auto& measurement : measurements) {
       object["measurements"].push_back(to_json(measurement));
+    }
+    for (const auto& pass : result.passes) {
+      object["passes"].push_back({{"what", pass.what},
+                                  {"products_s", pass.products.value},
+                                  {"attention_s", pass.attention.value},
+                                  {"traffic_s", pass.traffic.value},
+                                  {"calls", pass.calls},
+                                  {"measured_s", pass.measured.value},
+                                  {"fitted_s", predict(result.fit, pass).value}});
     }
     fmt::print("{}\n", object.dump());
     return;

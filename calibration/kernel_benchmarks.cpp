@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
 #include <c10/core/InferenceMode.h>
@@ -88,6 +93,26 @@ Summary time_attention(std::int64_t head_dim, std::int64_t length) {
       kAttentionEffort));
 }
 
+// What layers do between their products: activations that stay in the cache, and larger ones.
+constexpr std::array<std::array<std::int64_t, 2>, 3> kPlanes{
+    {{256, 512}, {512, 1024}, {1024, 2048}}};
+constexpr Effort kPlaneEffort{.least = 10, .budget = {0.1}};
+
+// Bytes a second of a call that passes over `passes` planes, each read or written once.
+template <typename Call>
+Measurement time_planes(const std::string& name, double passes, const Call& call) {
+  std::vector<double> rates;
+  for (const auto& [rows, columns] : kPlanes) {
+    const at::Tensor x = random(rows, columns);
+    const at::Tensor y = random(rows, columns);
+    const double bytes = passes * sizeof(float) * static_cast<double>(rows * columns);
+    for (const double seconds : time_calls([&] { call(x, y); }, kPlaneEffort)) {
+      rates.push_back(bytes / seconds);
+    }
+  }
+  return {name, "B/s", summarise(std::move(rates))};
+}
+
 }  // namespace
 
 KernelTables measure_kernels() {
@@ -132,6 +157,14 @@ KernelTables measure_kernels() {
       spreads.push_back(summary.spread);
     }
   }
+  // Results go into new tensors, as in a layer.
+  tables.traffic =
+      time_planes("sums of tensors", 3, [](const auto& x, const auto& y) { return at::add(x, y); });
+  tables.transcendental =
+      time_planes("GELU and its gradient", 2 + 3, [](const auto& x, const auto& y) {
+        at::gelu(x, "tanh");
+        return at::gelu_backward(y, x, "tanh");
+      });
   tables.spread = summarise(std::move(spreads)).median;
   return tables;
 }

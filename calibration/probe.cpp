@@ -48,15 +48,16 @@ struct Probe {
 };
 
 // Chosen to differ in what the fit tells apart: wide models are products, narrow ones calls, long
-// vocabularies bytes.
-constexpr std::array<Probe, 7> kProbes{
+// vocabularies bytes. The deep one's state is larger than caches: copies and updates stream memory.
+constexpr std::array<Probe, 8> kProbes{
     {{"narrow GPT", "gpt2", 128, 4, 3, 256, 2, 128, 1},
      {"GPT", "gpt2", 256, 4, 2, 256, 4, 128, 1},
      {"GPT of two layers a cut", "gpt2", 256, 8, 4, 256, 1, 128, 2},
      {"wide GPT", "gpt2", 512, 8, 2, 512, 1, 256, 1},
      {"GPT of many tokens", "gpt2", 192, 6, 2, 256, 8, 128, 1},
      {"Llama", "llama", 256, 4, 2, 4096, 2, 128, 1},
-     {"wide Llama", "llama", 512, 8, 1, 1024, 2, 64, 1}}};
+     {"wide Llama", "llama", 512, 8, 1, 1024, 2, 64, 1},
+     {"deep GPT", "gpt2", 512, 8, 6, 256, 1, 64, 1}}};
 
 // What all cores do at one time to find how they slow each other down.
 constexpr Probe kTypical{"GPT", "gpt2", 256, 4, 2, 256, 4, 128, 1};
@@ -196,7 +197,8 @@ double typical_total(ProbeRun& run) {
   return sum;
 }
 
-void add_samples(const Probe& probe, ProbeRun& run, ProbeResult& result) {
+void add_samples(const Probe& probe, const scheduler::Profile& profile, ProbeRun& run,
+                 ProbeResult& result) {
   const Plan& plan = run.plan();
   for (const auto& [alike, seconds] : typical_times(run.graph(), run.run())) {
     const auto& [kind, payload, submodel, size] = alike;
@@ -218,11 +220,12 @@ void add_samples(const Probe& probe, ProbeRun& run, ProbeResult& result) {
       case TaskKind::forward:
       case TaskKind::backward: {
         PassSample pass =
-            describe_pass(plan.machine.gpu_models.front(), compute_operations(plan, submodel, kind),
-                          plan.workload.precision);
+            describe_pass(plan.machine.gpu_models.front(), profile,
+                          compute_operations(plan, submodel, kind), plan.workload.precision);
         pass.what = fmt::format("{}, {} {}", probe.name, scheduler::to_string(kind), submodel);
         pass.measured = {seconds};
-        result.passes.push_back(std::move(pass));
+        // An embedding gathers and scatters rows: like nothing else, and over in no time.
+        if (pass.products > Seconds{}) result.passes.push_back(std::move(pass));
         break;
       }
       default:
@@ -233,12 +236,12 @@ void add_samples(const Probe& probe, ProbeRun& run, ProbeResult& result) {
 
 }  // namespace
 
-ProbeResult run_probes(const platform::Machine& machine) {
+ProbeResult run_probes(const platform::Machine& machine, const scheduler::Profile& profile) {
   const TextFile text;
   ProbeResult result;
   for (const Probe& probe : kProbes) {
     ProbeRun run(probe, machine, text.path());
-    add_samples(probe, run, result);
+    add_samples(probe, profile, run, result);
   }
   return result;
 }

@@ -25,10 +25,10 @@ struct ProbeResult {
 };
 
 // Trains a handful of models of different shapes on the machine's virtual GPUs, serially, on
-// made-up text, timed by the processor time of the one thread. `machine` has the measured tables
-// already; passes are described with them.
+// made-up text, timed by the processor time of the one thread. Machine and profile have the
+// measured rates already; passes are described with them.
 // Errors: those of the executor; Error(io) when the text can't be written.
-ProbeResult run_probes(const platform::Machine& machine);
+ProbeResult run_probes(const platform::Machine& machine, const scheduler::Profile& profile);
 
 // How much longer a training's tasks take when all cores carry out one each, by core and
 // repetition: caches, memory and sometimes the cores themselves are shared. 1: no longer. Errors:

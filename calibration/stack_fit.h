@@ -5,6 +5,7 @@
 
 #include "platform/machine.h"
 #include "platform/units.h"
+#include "scheduler/profile.h"
 #include "workloads/layer_table.h"
 
 // From whole passes to the few numbers the cost model has beside its tables. A pass of many
@@ -18,26 +19,25 @@ struct PassSample {
   std::string what;             // "gpt2 256 wide, backward"
   platform::Seconds products;   // matrix products at the GEMM table's rates
   platform::Seconds attention;  // at the attention table's
-  double bytes = 0.0;           // of operations that only move memory
+  platform::Seconds traffic;    // element-wise operations, at the profile's rates
   double calls = 0.0;           // of all operations
   platform::Seconds measured;
 };
 
 // Splits operations as above.
-PassSample describe_pass(const platform::GpuModel& gpu,
+PassSample describe_pass(const platform::GpuModel& gpu, const scheduler::Profile& profile,
                          const std::vector<workloads::Operation>& operations,
                          platform::Precision precision);
 
 struct StackFit {
   double gemm_efficiency = 1.0;  // of the GEMM table
-  platform::BytesPerSecond memory_bandwidth;
   platform::Seconds launch_interval;
   double median_error = 0.0;  // of the fitted passes, as fractions of what was measured
   double worst_error = 0.0;
 };
 
 // Least squares of the relative errors; no cost is negative.
-// Errors: Error(device) when the samples do not tell the three apart.
+// Errors: Error(device) when the samples do not tell the two apart.
 StackFit fit_stack(const std::vector<PassSample>& samples);
 
 // What the fit says a pass takes.

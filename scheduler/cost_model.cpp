@@ -129,8 +129,7 @@ class CostBook {
     return times;
   }
 
-  // The start of every cost: what the executor spends on any task, and what a route takes to
-  // answer.
+  // A flow's cost begins with what the executor spends on any task.
   TaskCost over(RouteId route) const {
     TaskCost cost;
     cost.exclusive = profile_.task_overhead.value;
@@ -276,12 +275,14 @@ std::vector<Operation> compute_operations(const Plan& plan, std::size_t submodel
   const auto append = [&](const std::vector<Operation>& more) {
     operations.insert(operations.end(), more.begin(), more.end());
   };
+  const bool backward = kind == TaskKind::backward;
   for (std::size_t i = part.first_layer; i < part.end_layer; ++i) {
+    if (backward && part.keeps_activations) break;
     const auto& layer = plan.table.layer(i);
-    const bool spared = kind == TaskKind::backward && i + 1 == part.end_layer;
+    const bool spared = backward && i + 1 == part.end_layer;
     append(spared ? last_recomputation(plan.table.model, layer) : layer.forward);
   }
-  if (kind == TaskKind::backward) {
+  if (backward) {
     for (std::size_t i = part.end_layer; i-- > part.first_layer;) {
       append(plan.table.layer(i).backward);
     }

@@ -42,10 +42,12 @@ constexpr double kLongestOverhead_s = 10.0;
 
 constexpr std::array<TimeKey, 2> kTimeKeys{{{"launch_interval_s", &Profile::launch_interval},
                                             {"task_overhead_s", &Profile::task_overhead}}};
-constexpr std::array<NumberKey, 6> kNumberKeys{
+constexpr std::array<NumberKey, 7> kNumberKeys{
     {{"gemm_efficiency", kLeastEfficiency, kMostEfficiency, &Profile::gemm_efficiency},
      {"attention_efficiency", kLeastEfficiency, kMostEfficiency, &Profile::attention_efficiency},
      {"memory_efficiency", kLeastEfficiency, kMostEfficiency, &Profile::memory_efficiency},
+     {"transcendental_efficiency", kLeastEfficiency, kMostEfficiency,
+      &Profile::transcendental_efficiency},
      {"optimizer_bytes_per_parameter_bf16", 1.0, kMostOptimizerBytes,
       &Profile::optimizer_bytes_per_parameter_bf16},
      {"optimizer_bytes_per_parameter_f32", 1.0, kMostOptimizerBytes,

@@ -17,6 +17,8 @@ struct Profile {
   platform::Sourced<double> gemm_efficiency;             // of the machine's GEMM table, (0, 1.5]
   platform::Sourced<double> attention_efficiency;        // of the machine's attention table
   platform::Sourced<double> memory_efficiency;           // of the machine's memory bandwidth
+  platform::Sourced<double> transcendental_efficiency;   // the same, for element-wise operations
+                                                         // that evaluate tanh or exp
   platform::Sourced<double> optimizer_bytes_per_parameter_bf16;  // DRAM traffic of an update
   platform::Sourced<double> optimizer_bytes_per_parameter_f32;
   platform::Sourced<double> optimizer_efficiency;      // of the route's narrowest link

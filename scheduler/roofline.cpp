@@ -118,8 +118,10 @@ FlopsPerSecond attention_rate(const GpuModel& gpu, Precision precision,
 
 Seconds operation_time(const GpuModel& gpu, const Profile& profile, const Operation& operation,
                        Precision precision) {
-  Seconds work = operation.bytes / platform::BytesPerSecond{gpu.memory_bandwidth.value.value *
-                                                            profile.memory_efficiency.value};
+  const double efficiency = operation.transcendental ? profile.transcendental_efficiency.value
+                                                     : profile.memory_efficiency.value;
+  const double bandwidth = gpu.memory_bandwidth.value.value * efficiency;
+  Seconds work = operation.bytes / platform::BytesPerSecond{bandwidth};
   if (operation.kind == OperationKind::gemm) {
     const auto rate = gemm_rate(gpu, precision, operation.m, operation.n, operation.k);
     const FlopsPerSecond reached{rate.value * profile.gemm_efficiency.value};

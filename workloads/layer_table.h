@@ -43,6 +43,7 @@ struct Operation {
   platform::Flops flops;  // of all `count` together
   platform::Bytes bytes;  // touched in device memory, of all together
   int kernels = 1;        // launched
+  bool transcendental = false;        // memory: evaluates tanh or exp for every element
 };
 
 enum class LayerKind { embedding, block, head };

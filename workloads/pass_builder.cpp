@@ -147,20 +147,27 @@ void PassBuilder::norm(const std::string& name, std::int64_t width) {
 
 void PassBuilder::activation(std::int64_t rows, std::int64_t width) {
   const std::int64_t plane = element_ * rows * width;
+  const auto function = [](Operation operation) {
+    operation.transcendental = true;
+    return operation;
+  };
   // The result is not kept but computed again in backward.
   if (!model_.gated) {
-    forward_memory("activation", 2 * plane);
-    backward_groups_.push_back({memory_operation("activation.again", 2 * plane, 1),
-                                memory_operation("activation.backward", 3 * plane, 1)});
+    forward_.push_back(function(memory_operation("activation", 2 * plane, 1)));
+    backward_groups_.push_back({function(memory_operation("activation.again", 2 * plane, 1)),
+                                function(memory_operation("activation.backward", 3 * plane, 1))});
   } else if (f32()) {
     // Activation (2 planes) and product (3) one by one, exec/llama_block.cpp.
-    forward_.push_back(memory_operation("activation", 5 * plane, 2));
-    backward_groups_.push_back({memory_operation("activation.again", 5 * plane, 2),
-                                memory_operation("activation.backward", 9 * plane, 3)});
+    forward_.push_back(function(memory_operation("activation", 2 * plane, 1)));
+    forward_.push_back(memory_operation("gate_product", 3 * plane, 1));
+    backward_groups_.push_back({function(memory_operation("activation.again", 2 * plane, 1)),
+                                memory_operation("gate_product.again", 3 * plane, 1),
+                                memory_operation("gate_product.backward", 6 * plane, 2),
+                                function(memory_operation("activation.backward", 3 * plane, 1))});
   } else {
-    forward_memory("activation", 3 * plane);
-    backward_groups_.push_back({memory_operation("activation.again", 3 * plane, 1),
-                                memory_operation("activation.backward", 5 * plane, 1)});
+    forward_.push_back(function(memory_operation("activation", 3 * plane, 1)));
+    backward_groups_.push_back({function(memory_operation("activation.again", 3 * plane, 1)),
+                                function(memory_operation("activation.backward", 5 * plane, 1))});
   }
 }
 

@@ -126,6 +126,10 @@ TEST_CASE("a profile slows kernels down and lengthens launches", "[scheduler][un
   operation.bytes = {20};
   // 20 / (10 x 0.8).
   CHECK(operation_time(gpu, profile, operation, Precision::bf16).value == Approx(2.5));
+  // A function of every element: 20 / (10 x 0.5).
+  profile.transcendental_efficiency.value = 0.5;
+  operation.transcendental = true;
+  CHECK(operation_time(gpu, profile, operation, Precision::bf16).value == Approx(4.0));
   // The larger of the machine's 0.25 s and the profile's 0.5 s.
   operation.bytes = {1};
   CHECK(operation_time(gpu, profile, operation, Precision::bf16).value == Approx(0.5));

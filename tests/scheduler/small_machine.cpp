@@ -148,6 +148,7 @@ Profile exact_profile() {
   profile.gemm_efficiency = given(1.0);
   profile.attention_efficiency = given(1.0);
   profile.memory_efficiency = given(1.0);
+  profile.transcendental_efficiency = given(1.0);
   profile.optimizer_bytes_per_parameter_bf16 = given(26.0);
   profile.optimizer_bytes_per_parameter_f32 = given(28.0);
   profile.optimizer_efficiency = given(1.0);
