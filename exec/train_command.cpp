@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -169,8 +170,18 @@ void write_trace(const Inputs& inputs, const TrainResult& result, const std::str
                              {.file = file, .backend = "cpu", .plan_hash = hash});
 }
 
+// Before the training, not after it: hours may lie between.
+void require_writable(const std::string& file) {
+  if (!std::ofstream(file, std::ios::app)) {
+    throw Error(ErrorCode::io, fmt::format("{}: the trace can't be written there", file));
+  }
+}
+
 void train(const TrainRequest& request) {
   const Inputs inputs = load(request);
+  if (request.trace.has_value()) {
+    require_writable(*request.trace);
+  }
   ProgressLine progress(inputs.plan, inputs.train.steps, request.predicted_step);
   TrainerOptions options;
   options.lone_times = [&inputs](const scheduler::TaskGraph& graph) {
