@@ -1,9 +1,11 @@
 #include "cli/planning.h"
 
-#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <deque>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -53,7 +55,25 @@ std::vector<Seconds> simulate_steps(std::span<const Plan> plans, const Profile& 
   return steps;
 }
 
-// The planner sees no files: what it finds wrong with a workload is placed here.
+// The planner sees no files. What it finds wrong is placed at the key of the config that its
+// message names first.
+Error place(const std::string& file, const std::string& message) {
+  const platform::Node root = platform::Document::load(file).root();
+  std::optional<platform::Node> at;
+  std::size_t first = std::string::npos;
+  for (const char* section : {"workload", "strategy"}) {
+    const auto node = root.find(section);
+    if (!node || !node->is_map()) continue;
+    for (const std::string& key : node->keys()) {
+      const std::size_t position = message.find(key);
+      if (position >= first) continue;
+      first = position;
+      at = node->at(key);
+    }
+  }
+  return (at ? *at : root).error(message);
+}
+
 scheduler::PlanningResult choose_plan(const scheduler::RunConfig& config,
                                       const scheduler::Evaluate& evaluate) {
   try {
@@ -64,7 +84,7 @@ scheduler::PlanningResult choose_plan(const scheduler::RunConfig& config,
                                   evaluate);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::bad_input || error.where()) throw;
-    throw platform::Document::load(config.file).root().at("workload").error(error.what());
+    throw place(config.file, error.what());
   }
 }
 

@@ -60,12 +60,17 @@ TEST_CASE("a run config with one fault is refused with place and remedy", "[cli]
       });
 }
 
-TEST_CASE("a batch that can't be dealt out is refused with those that can", "[cli][sim]") {
+TEST_CASE("what the planner refuses is placed at the key that it names", "[cli][sim]") {
   const Workspace workspace;
   write_small_config(workspace);
   // Two GPUs: 7 sequences lie between 6 and 8.
   workspace.write("run.yaml", offstage::platform::replaced(small_config(), "global_batch: 8",
                                                            "global_batch: 7"));
   check_refused(workspace.run({"plan", "run.yaml"}),
-                {"run.yaml:3:3:", "global_batch 7", "6 and 8"});
+                {"run.yaml:12:17:", "global_batch 7", "6 and 8"});
+  // Four blocks in sub-models of one: five can't be resident.
+  workspace.write("run.yaml", offstage::platform::replaced(
+                                  small_config(), "strategy: auto",
+                                  "strategy:\n  layers_per_submodel: 1\n  resident_state: 5"));
+  check_refused(workspace.run({"plan", "run.yaml"}), {"run.yaml:17:19:", "resident_state 5"});
 }
