@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Everything that must hold before a change goes in: format, lint, all tests optimised, and the
-# tests that need no LibTorch once more under the sanitizers. The last line is ctest's own summary.
+# Everything that must hold before a change goes in: format, all tests optimised, and the tests that
+# need no LibTorch once more under the sanitizers. The last line is ctest's own summary. Lint, which
+# takes longer than all of these together, is scripts/lint.sh, by hand.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,9 +20,6 @@ ctest --test-dir build/sanitize --output-on-failure --no-tests=error --parallel 
 
 say "build (build/release)"
 scripts/build.sh release
-
-say "lint"
-scripts/lint.sh build/release
 
 say "test"
 ctest --test-dir build/release --output-on-failure --no-tests=error --no-label-summary
