@@ -1,8 +1,6 @@
 #pragma once
 
-namespace CLI {
-class App;
-}
+#include <CLI/App.hpp>
 
 // The `calibrate` command of offstage-exec: measures this computer and writes platform.yaml and
 // profile.yaml, which run configs then name. `offstage calibrate` starts it.

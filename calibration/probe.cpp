@@ -249,6 +249,7 @@ ProbeResult run_probes(const platform::Machine& machine, const scheduler::Profil
 std::vector<double> measure_slowdowns(const platform::Machine& machine, int cores) {
   const TextFile text;
   std::vector<std::unique_ptr<ProbeRun>> runs;
+  runs.reserve(static_cast<std::size_t>(cores));
   for (int core = 0; core < cores; ++core) {
     runs.push_back(std::make_unique<ProbeRun>(kTypical, machine, text.path()));
   }

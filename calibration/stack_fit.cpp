@@ -101,10 +101,12 @@ PassSample describe_pass(const platform::GpuModel& gpu, const scheduler::Profile
 
 StackFit fit_stack(const std::vector<PassSample>& samples) {
   std::vector<Row> rows;
+  rows.reserve(samples.size());
   for (const PassSample& sample : samples) rows.push_back(row_of(sample));
   const Solution solution = solve(rows);
   StackFit fit{.gemm_efficiency = 1.0 / solution.slowdown, .launch_interval = {solution.call}};
   std::vector<double> errors;
+  errors.reserve(samples.size());
   for (const PassSample& sample : samples) {
     errors.push_back(std::abs(predict(fit, sample) / sample.measured - 1.0));
   }

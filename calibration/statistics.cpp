@@ -34,6 +34,7 @@ Summary summarise(std::vector<double> samples) {
   OFFSTAGE_CHECK(!samples.empty(), "a summary of no samples");
   const double centre = median_of(samples);
   std::vector<double> deviations;
+  deviations.reserve(samples.size());
   for (const double sample : samples) deviations.push_back(std::abs(sample - centre));
   const double limit = kOutlier * kNormalScale * median_of(deviations);
   const std::size_t all = samples.size();

@@ -38,7 +38,7 @@ constexpr double kLeastEfficiency = 1e-3;
 // Above 1: a stack may beat the one a table was measured with.
 constexpr double kMostEfficiency = 1.5;
 constexpr double kMostOptimizerBytes = 1e4;
-constexpr double kLongestOverhead_s = 10.0;
+constexpr double kLongestSeconds = 10.0;
 
 constexpr std::array<TimeKey, 2> kTimeKeys{{{"launch_interval_s", &Profile::launch_interval},
                                             {"task_overhead_s", &Profile::task_overhead}}};
@@ -106,7 +106,7 @@ Profile load_profile(const std::string& name_or_path, const std::string& profile
   profile.name = root.at("name").text();
   for (const auto& key : kTimeKeys) {
     profile.*key.member = read_sourced<Seconds>(root.at(key.name), [](const Node& value) {
-      return Seconds{value.number(0.0, kLongestOverhead_s)};
+      return Seconds{value.number(0.0, kLongestSeconds)};
     });
   }
   for (const auto& key : kNumberKeys) {

@@ -74,6 +74,7 @@ std::vector<std::string> read_data(const Node& node) {
   const std::vector<Node> nodes = node.is_sequence() ? node.items() : std::vector{node};
   if (nodes.empty()) throw node.error("expected a file or a list of files, got an empty list");
   std::vector<std::string> files;
+  files.reserve(nodes.size());
   for (const Node& file : nodes) files.push_back(beside(file.where().file, file.text()));
   return files;
 }
