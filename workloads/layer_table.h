@@ -40,10 +40,10 @@ struct Operation {
   std::int64_t m = 0, n = 0, k = 0, count = 1;
   std::int64_t head_dim = 0, sequence_length = 0;  // attention only
   bool causal = false;
-  platform::Flops flops;  // of all `count` together
-  platform::Bytes bytes;  // touched in device memory, of all together
-  int kernels = 1;        // launched
-  bool transcendental = false;        // memory: evaluates tanh or exp for every element
+  platform::Flops flops;        // of all `count` together
+  platform::Bytes bytes;        // touched in device memory, of all together
+  int kernels = 1;              // launched
+  bool transcendental = false;  // memory: evaluates tanh or exp for every element
 };
 
 enum class LayerKind { embedding, block, head };
