@@ -21,7 +21,7 @@ double best_time(const Candidate& candidate) {
   return std::numeric_limits<double>::infinity();
 }
 
-// "gpu0 short by 1.2 GiB": of the closest candidate with this value that does not fit.
+// "gpu0 short by 1.2 GiB", of a candidate that does not fit.
 std::string why_not(const Candidate& candidate) {
   const auto& pool = candidate.plan.memory.pools[*candidate.plan.memory.worst()];
   return fmt::format("{} short by {}", pool.name, platform::to_text(pool.total() - pool.capacity));
