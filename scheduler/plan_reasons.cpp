@@ -71,8 +71,9 @@ std::string explain_residency(const PlanningInput& input, const Plan& plan) {
   const Plan bare = make_plan(input.machine, input.workload, without);
   const auto gpu_room = room(bare, platform::PoolKind::gpu);
   const auto host_room = room(bare, platform::PoolKind::host);
-  std::string text = fmt::format("residency {:.2f} of the parameters: {} of a GPU {} without it",
-                                 plan.residency(), platform::to_text(gpu_room), "are free");
+  std::string text =
+      fmt::format("residency {:.2f} of the parameters: {} of a GPU are free without it",
+                  plan.residency(), platform::to_text(gpu_room));
   if (host_room.value < 0) {
     text += fmt::format(", and CPU memory would be short by {}",
                         platform::to_text(platform::Bytes{-host_room.value}));

@@ -271,11 +271,10 @@ std::vector<Strategy> neighbours(const PlanningInput& input, const Strategy& str
   if (!request.kept_activations) {
     add_steps(all, strategy, &Strategy::kept_activations, steps, std::int64_t{0});
   }
-  const std::int64_t blocks = block_submodels(input, strategy);
   std::erase_if(all, [&](const Strategy& s) {
     const std::int64_t placed = s.resident_state + s.resident_weights + s.nvme_state;
     const std::int64_t now = block_submodels(input, s);
-    return placed > now || s.kept_activations > now || blocks == 0;
+    return placed > now || s.kept_activations > now;
   });
   return all;
 }

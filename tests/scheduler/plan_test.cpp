@@ -9,28 +9,6 @@
 namespace offstage::scheduler {
 namespace {
 
-using platform::Precision;
-
-// 5 blocks of hidden 8, 2 heads, vocabulary 100, 16 positions; embedding 100 x 8 + 16 x 8 = 928.
-workloads::Workload small_workload(bool tied) {
-  workloads::Workload workload;
-  auto& model = workload.model;
-  model.name = "small";
-  model.architecture = "GPT2LMHeadModel";
-  model.layers = 5;
-  model.hidden = model.embedding_dim = 8;
-  model.heads = model.kv_heads = 2;
-  model.head_dim = 4;
-  model.ffn = 32;
-  model.vocab = 100;
-  model.max_positions = model.position_rows = 16;
-  model.tied_embeddings = tied;
-  workload.sequence_length = 16;
-  workload.global_batch = 8;
-  workload.precision = Precision::bf16;
-  return workload;
-}
-
 Strategy packs_of_two() {
   Strategy strategy;
   strategy.layers_per_submodel = 2;
@@ -39,13 +17,13 @@ Strategy packs_of_two() {
 }
 
 TEST_CASE("a model is cut into embedding, packs of blocks, and head", "[scheduler][unit]") {
-  const auto plan = make_plan(small_machine(), small_workload(true), packs_of_two());
+  const auto plan = make_plan(small_machine(), small_workload(5, true), packs_of_two());
   REQUIRE(plan.submodels.size() == 5);  // 1 + ceil(5 / 2) + 1
   CHECK(plan.submodels[1].first_layer == 1);
   CHECK(plan.submodels[1].end_layer == 3);
   CHECK(plan.submodels[3].first_layer == 5);
   CHECK(plan.submodels[3].end_layer == 6);
-  CHECK(plan.submodels[0].parameters == 928);
+  CHECK(plan.submodels[0].parameters == 928);  // 100 words and 16 positions x 8
   // A block: two norms 32, qkv 8 x 24 + 24, projection 64 + 8, feed-forward 2 x 256 + 32 + 8: 872.
   CHECK(plan.submodels[1].parameters == 2 * 872);
   CHECK(plan.submodels[3].parameters == 872);
@@ -55,7 +33,7 @@ TEST_CASE("a model is cut into embedding, packs of blocks, and head", "[schedule
 }
 
 TEST_CASE("a tied head borrows the word embedding and owns the rest", "[scheduler][unit]") {
-  const auto plan = make_plan(small_machine(), small_workload(true), packs_of_two());
+  const auto plan = make_plan(small_machine(), small_workload(5, true), packs_of_two());
   const auto& head = plan.submodels.back();
   CHECK(head.borrowed == 800);
   CHECK(head.moved() == 816);
@@ -69,14 +47,14 @@ TEST_CASE("a tied head borrows the word embedding and owns the rest", "[schedule
 }
 
 TEST_CASE("an untied head stores its own matrix", "[scheduler][unit]") {
-  const auto plan = make_plan(small_machine(), small_workload(false), packs_of_two());
+  const auto plan = make_plan(small_machine(), small_workload(5, false), packs_of_two());
   CHECK(plan.submodels.back().borrowed == 0);
   CHECK(plan.submodels.back().parameters == 816);
 }
 
 TEST_CASE("the shards of a sub-model cover it exactly once", "[scheduler][unit]") {
   for (const bool tied : {true, false}) {
-    const auto plan = make_plan(small_machine(), small_workload(tied), packs_of_two());
+    const auto plan = make_plan(small_machine(), small_workload(5, tied), packs_of_two());
     for (const auto& submodel : plan.submodels) {
       std::int64_t moved = 0, owned = 0;
       for (std::int64_t g = 0; g < plan.gpus(); ++g) {
@@ -90,7 +68,7 @@ TEST_CASE("the shards of a sub-model cover it exactly once", "[scheduler][unit]"
 }
 
 TEST_CASE("the ledger counts 12 bytes of CPU state for every parameter once", "[scheduler][unit]") {
-  const auto plan = make_plan(small_machine(), small_workload(true), packs_of_two());
+  const auto plan = make_plan(small_machine(), small_workload(5, true), packs_of_two());
   std::int64_t state = 0;
   for (const auto& pool : plan.memory.pools) {
     for (const auto& line : pool.lines) {
@@ -101,7 +79,7 @@ TEST_CASE("the ledger counts 12 bytes of CPU state for every parameter once", "[
 }
 
 TEST_CASE("slot sizes follow the largest sub-model", "[scheduler][unit]") {
-  const auto plan = make_plan(small_machine(), small_workload(true), packs_of_two());
+  const auto plan = make_plan(small_machine(), small_workload(5, true), packs_of_two());
   // Largest: two blocks, 1744 elements, in grains of 64: 1792. bf16 weights 2 B, f32 gradients 4 B;
   // a host slot is one GPU's half in bf16: 896 x 2 B. The tied head's own slot: 416 x 2 B.
   CHECK(slot_bytes(plan, SlotKind::weights, 0).value == 3584);
@@ -115,7 +93,7 @@ TEST_CASE("slot sizes follow the largest sub-model", "[scheduler][unit]") {
 TEST_CASE("a pool too small is named with its shortfall and its lines", "[scheduler][unit]") {
   auto machine = small_machine();
   machine.pools[1].capacity.value = {100};
-  const auto plan = make_plan(machine, small_workload(true), packs_of_two());
+  const auto plan = make_plan(machine, small_workload(5, true), packs_of_two());
   REQUIRE_FALSE(plan.memory.fits());
   const auto message = plan.memory.shortfall_message();
   CHECK_THAT(message, Catch::Contains("gpu1 is short by"));
@@ -125,7 +103,7 @@ TEST_CASE("a pool too small is named with its shortfall and its lines", "[schedu
 
 TEST_CASE("a batch that can't be dealt out is refused with the nearest that can",
           "[scheduler][unit]") {
-  auto workload = small_workload(true);
+  auto workload = small_workload(5, true);
   workload.global_batch = 10;
   CHECK_THROWS_WITH(
       make_plan(small_machine(), workload, packs_of_two()),
@@ -133,7 +111,7 @@ TEST_CASE("a batch that can't be dealt out is refused with the nearest that can"
 }
 
 TEST_CASE("an encoder is counted but not planned", "[scheduler][unit]") {
-  auto workload = small_workload(true);
+  auto workload = small_workload(5, true);
   workload.model.family = workloads::Family::bert;
   workload.model.architecture = "BertForMaskedLM";
   CHECK_THROWS_WITH(make_plan(small_machine(), workload, packs_of_two()),

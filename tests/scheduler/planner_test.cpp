@@ -16,23 +16,6 @@ namespace {
 using platform::Bytes;
 using platform::Seconds;
 
-workloads::Workload small_workload() {
-  workloads::Workload workload;
-  auto& model = workload.model;
-  model.name = "small";
-  model.architecture = "GPT2LMHeadModel";
-  model.layers = 4;
-  model.hidden = model.embedding_dim = 8;
-  model.heads = model.kv_heads = 2;
-  model.head_dim = 4;
-  model.ffn = 32;
-  model.vocab = 100;
-  model.max_positions = model.position_rows = 16;
-  workload.sequence_length = 16;
-  workload.global_batch = 8;
-  return workload;
-}
-
 platform::Machine roomy_machine() {
   auto machine = small_machine();
   for (auto& pool : machine.pools) pool.capacity.value = {10'000'000};
@@ -51,7 +34,7 @@ std::vector<Seconds> bounds(std::span<const Plan> plans) {
 
 TEST_CASE("the planner takes the plan that is evaluated fastest", "[scheduler][unit]") {
   const auto machine = roomy_machine();
-  const auto workload = small_workload();
+  const auto workload = small_workload(4, true);
   const auto profile = exact_profile();
   // Each plan is a second faster than the one evaluated before it, so the last one is the fastest.
   std::vector<Plan> seen;
@@ -76,7 +59,7 @@ TEST_CASE("the planner takes the plan that is evaluated fastest", "[scheduler][u
 
 TEST_CASE("knobs fixed by the user stay fixed", "[scheduler][unit]") {
   const auto machine = roomy_machine();
-  const auto workload = small_workload();
+  const auto workload = small_workload(4, true);
   const auto profile = exact_profile();
   StrategyRequest request;
   request.micro_batch = 2;
@@ -95,7 +78,7 @@ TEST_CASE("when nothing fits the plan that lacks least is returned with its shor
           "[scheduler][unit]") {
   auto machine = roomy_machine();
   machine.pools[0].capacity.value = {1};
-  const auto workload = small_workload();
+  const auto workload = small_workload(4, true);
   const auto profile = exact_profile();
   const auto result = choose_plan({machine, workload, profile, {}}, bounds);
   CHECK_FALSE(result.fits);
@@ -108,7 +91,7 @@ TEST_CASE("when nothing fits the plan that lacks least is returned with its shor
 
 TEST_CASE("planning is deterministic", "[scheduler][unit]") {
   const auto machine = roomy_machine();
-  const auto workload = small_workload();
+  const auto workload = small_workload(4, true);
   const auto profile = exact_profile();
   const auto a = choose_plan({machine, workload, profile, {}}, bounds);
   const auto b = choose_plan({machine, workload, profile, {}}, bounds);
@@ -119,7 +102,7 @@ TEST_CASE("planning is deterministic", "[scheduler][unit]") {
 TEST_CASE("a batch that can't be dealt to the GPUs is refused with the nearest that can",
           "[scheduler][unit]") {
   const auto machine = roomy_machine();
-  auto workload = small_workload();
+  auto workload = small_workload(4, true);
   workload.global_batch = 7;
   const auto profile = exact_profile();
   CHECK_THROWS_WITH(choose_plan({machine, workload, profile, {}}, bounds),

@@ -181,4 +181,23 @@ Plan small_plan(const Machine& machine) {
   return plan;
 }
 
+workloads::Workload small_workload(std::int64_t layers, bool tied) {
+  workloads::Workload workload;
+  auto& model = workload.model;
+  model.name = "small";
+  model.architecture = "GPT2LMHeadModel";
+  model.layers = layers;
+  model.hidden = model.embedding_dim = 8;
+  model.heads = model.kv_heads = 2;
+  model.head_dim = 4;
+  model.ffn = 32;
+  model.vocab = 100;
+  model.max_positions = model.position_rows = 16;
+  model.tied_embeddings = tied;
+  workload.sequence_length = 16;
+  workload.global_batch = 8;
+  workload.precision = Precision::bf16;
+  return workload;
+}
+
 }  // namespace offstage::scheduler

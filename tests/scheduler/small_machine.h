@@ -25,4 +25,7 @@ Profile exact_profile();
 // and a 10 B pass forward, 1000 FLOP backward; head 100 FLOP and 200 FLOP.
 Plan small_plan(const platform::Machine& machine);
 
+// A GPT-2 of hidden 8, 2 heads, vocabulary 100 and 16 positions; 8 sequences of 16 tokens in bf16.
+workloads::Workload small_workload(std::int64_t layers, bool tied);
+
 }  // namespace offstage::scheduler

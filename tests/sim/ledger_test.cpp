@@ -17,24 +17,6 @@ namespace {
 using scheduler::Plan;
 using scheduler::Strategy;
 
-// 7 blocks of hidden 8; sizes hardly matter, cuts and places do.
-workloads::Workload small_workload(bool tied) {
-  workloads::Workload workload;
-  auto& model = workload.model;
-  model.name = "small";
-  model.architecture = "GPT2LMHeadModel";
-  model.layers = 7;
-  model.hidden = model.embedding_dim = 8;
-  model.heads = model.kv_heads = 2;
-  model.head_dim = 4;
-  model.ffn = 32;
-  model.vocab = 100;
-  model.max_positions = model.position_rows = 16;
-  model.tied_embeddings = tied;
-  workload.sequence_length = 16;
-  return workload;
-}
-
 // small_machine with a drive on a link of its own.
 platform::Machine machine_with_drive() {
   auto machine = scheduler::small_machine();
@@ -106,7 +88,7 @@ TEST_CASE("the ledger is the simulated peak of every pool, on 500 random strateg
   for (int i = 0; i < 500; ++i) {
     auto machine = machine_with_drive();
     machine.gpus.resize(static_cast<std::size_t>(draw(1, 2)));
-    auto workload = small_workload(draw(0, 1) == 1);
+    auto workload = scheduler::small_workload(7, draw(0, 1) == 1);
     const Strategy strategy = draw_strategy(draw);
     workload.global_batch =
         static_cast<std::int64_t>(machine.gpus.size()) * strategy.micro_batch * draw(1, 4);
