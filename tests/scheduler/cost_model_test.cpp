@@ -8,7 +8,7 @@
 
 #include "platform/error.h"
 #include "scheduler/working_memory.h"
-#include "tests/scheduler/small_machine.h"
+#include "tests/support/small_machine.h"
 
 using namespace offstage;
 using namespace offstage::scheduler;

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/scheduler/small_machine.h"
+#include "tests/support/small_machine.h"
 
 using namespace offstage;
 using namespace offstage::scheduler;

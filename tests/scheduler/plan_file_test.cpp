@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "platform/error.h"
-#include "tests/scheduler/small_machine.h"
+#include "tests/support/small_machine.h"
 
 namespace offstage::scheduler {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "platform/error.h"
 #include "scheduler/plan_ledger.h"
-#include "tests/scheduler/small_machine.h"
+#include "tests/support/small_machine.h"
 
 namespace offstage::scheduler {
 namespace {

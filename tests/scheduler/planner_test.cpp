@@ -8,7 +8,7 @@
 #include "scheduler/cost_model.h"
 #include "scheduler/metrics.h"
 #include "scheduler/step_graph.h"
-#include "tests/scheduler/small_machine.h"
+#include "tests/support/small_machine.h"
 
 namespace offstage::scheduler {
 namespace {

@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "platform/error.h"
-#include "tests/scheduler/small_machine.h"
+#include "tests/support/small_machine.h"
 
 using namespace offstage;
 using namespace offstage::scheduler;

@@ -9,7 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "scheduler/plan_ledger.h"
-#include "tests/scheduler/small_machine.h"
+#include "tests/support/small_machine.h"
 
 namespace offstage::scheduler {
 namespace {

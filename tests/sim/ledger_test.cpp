@@ -9,7 +9,7 @@
 #include "scheduler/plan.h"
 #include "scheduler/step_graph.h"
 #include "sim/simulate.h"
-#include "tests/scheduler/small_machine.h"
+#include "tests/support/small_machine.h"
 
 namespace offstage::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/scheduler/small_machine.h"
+#include "tests/support/small_machine.h"
 
 #include <string>
 #include <utility>
