@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/platform/machine_views.h"
 #include "tests/platform/small_machine.h"
 
 using namespace offstage;
@@ -17,18 +18,6 @@ using Catch::Contains;
 namespace {
 
 const std::string kCatalog = "../platform/catalog";
-
-std::vector<std::string> link_names(const Machine& machine, RouteId route) {
-  std::vector<std::string> names;
-  for (const LinkId link : machine.routes[route].links) names.push_back(machine.links[link].name);
-  return names;
-}
-
-double free_gibibytes(const Pool& pool) {
-  Bytes left = pool.capacity.value;
-  for (const Reserve& reserve : pool.reserves) left -= reserve.bytes.value;
-  return static_cast<double>(left.value) / static_cast<double>(gibibytes(1).value);
-}
 
 Machine parse(const std::string& text) {
   return read_machine(Document::parse("small.yaml", text, false));
@@ -97,60 +86,6 @@ TEST_CASE("a machine with one GPU needs no collectives", "[platform][unit]") {
   const Machine machine = parse(text);
   CHECK_FALSE(machine.collective_route.has_value());
   CHECK(machine.collectives.empty());
-}
-
-TEST_CASE("the catalog's DGX A100 are as described", "[platform][unit]") {
-  struct Case {
-    std::string name;
-    double usable_gib;  // of a GPU
-    double host_gib;    // of a socket, free
-    std::size_t drives;
-  };
-  // 40441.375 MiB less 0.6, 1.5 and 1 GiB leaves 36.394 GiB; 81251.19 MiB leaves 76.247 GiB.
-  // 505 - 17.25 GiB and 1010 - 34.5 GiB of host memory.
-  const std::vector<Case> cases{{"dgx-a100-40", 36.394, 487.75, 4},
-                                {"dgx-a100-80", 76.247, 975.5, 8}};
-  for (const Case& expected : cases) {
-    CAPTURE(expected.name);
-    const Machine machine = load_machine(expected.name, kCatalog);
-    CHECK(machine.name == expected.name);
-    REQUIRE(machine.gpus.size() == 8);
-    REQUIRE(machine.sockets.size() == 2);
-    CHECK(machine.switches.size() == 4);
-    CHECK(machine.drives.size() == expected.drives);
-    const std::vector<int> numa{3, 3, 1, 1, 7, 7, 5, 5};
-    for (std::size_t g = 0; g < 8; ++g) {
-      CHECK(machine.gpus[g].numa_node == numa[g]);
-      CHECK(machine.gpus[g].pcie_switch == g / 2);
-      CHECK(machine.gpus[g].socket == g / 4);
-      CHECK(free_gibibytes(machine.pools[machine.gpus[g].pool]) ==
-            Approx(expected.usable_gib).epsilon(1e-4));
-    }
-    CHECK(free_gibibytes(machine.pools[machine.sockets[1].pool]) == Approx(expected.host_gib));
-    // All ports of the NVSwitches: out and in of eight GPUs.
-    CHECK(machine.routes[*machine.collective_route].links.size() == 16);
-    // GPU 6's weights in socket 0's memory cross the socket link.
-    CHECK(link_names(machine, machine.gpus[6].h2d[0]) ==
-          std::vector<std::string>{"socket0.dram", "socket0-to-socket1", "switch3.down",
-                                   "switch3.duplex", "gpu6.pcie.down"});
-    CHECK(link_names(machine, machine.gpus[6].d2h[0])[1] == "socket1-to-socket0");
-    // The measured point of 1 GiB.
-    CHECK(collective_time(machine, CollectiveKind::all_gather, gibibytes(1)).value ==
-          Approx(4413.4e-6));
-  }
-}
-
-TEST_CASE("every number of the catalog says where it is from", "[platform][unit]") {
-  for (const auto& name : catalog_names(kCatalog)) {
-    const Machine machine = load_machine(name, kCatalog);
-    for (const Link& link : machine.links) CHECK_FALSE(link.capacity.source.empty());
-    for (const Pool& pool : machine.pools) CHECK_FALSE(pool.capacity.source.empty());
-    for (const GpuModel& model : machine.gpu_models) {
-      // The table's confidence is that of its weakest group, and the source quotes all.
-      CHECK(model.gemm.confidence == Confidence::assumed);
-      CHECK_THAT(model.gemm.source, Contains("[high] ") && Contains("[assumed] "));
-    }
-  }
 }
 
 TEST_CASE("an unknown name lists the known ones and the nearest", "[platform][unit]") {
