@@ -39,6 +39,22 @@ std::string unknown_name(const std::string& name, const std::string& catalog_dir
                      fmt::join(known, ", "));
 }
 
+// The file of a platform other than `host`, named in a run config.
+std::string find_file(const Node& name, const std::string& catalog_directory) {
+  const std::string text = name.text();
+  if (!is_path(text)) {
+    const auto file = catalog_file(text, catalog_directory);
+    if (!file) throw name.error(unknown_name(text, catalog_directory));
+    return *file;
+  }
+  const auto path = std::filesystem::path(name.where().file).parent_path() / text;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    throw name.error(fmt::format("no such file: {}; check the path", path.string()));
+  }
+  return path.string();
+}
+
 }  // namespace
 
 std::vector<std::string> catalog_names(const std::string& catalog_directory) {
@@ -67,26 +83,18 @@ Machine load_machine(const std::string& name_or_path, const std::string& catalog
 }
 
 Machine read_platform(const Node& node, const std::string& catalog_directory) {
-  if (node.is_map()) {
-    const Node name = node.at("name");
-    if (name.text() != kHost) {
-      throw name.error("only `host` takes options; write the name of another platform as text");
-    }
-    return find_host(read_host_options(node));
+  const Node name = node.is_map() ? node.at("name") : node;
+  const std::string text = name.text();
+  if (text == kHost) return find_host(node.is_map() ? read_host_options(node) : HostOptions{});
+  const Document document = Document::load(find_file(name, catalog_directory));
+  if (!node.is_map()) return read_machine(document);
+  const Node root = document.root();
+  if (root.at("kind").choice({"node", "virtual"}) == "virtual") {
+    throw name.error(
+        "only `host` and machines with real GPUs take changes; edit a machine of virtual GPUs "
+        "in its file");
   }
-  const std::string text = node.text();
-  if (text == kHost) return find_host({});
-  if (!is_path(text)) {
-    const auto file = catalog_file(text, catalog_directory);
-    if (!file) throw node.error(unknown_name(text, catalog_directory));
-    return read_machine(Document::load(*file));
-  }
-  const auto path = std::filesystem::path(node.where().file).parent_path() / text;
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    throw node.error(fmt::format("no such file: {}; check the path", path.string()));
-  }
-  return read_machine(Document::load(path.string()));
+  return read_node_machine(root, NodeChanges(node));
 }
 
 void write_machine(const Machine& machine, const std::string& path) {

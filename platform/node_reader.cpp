@@ -63,7 +63,7 @@ std::vector<Node> nonempty_list(const Node& root, const std::string& key, const 
 
 class NodeReader {
  public:
-  explicit NodeReader(const Node& root) : root_(root) {}
+  NodeReader(const Node& root, const NodeChanges& changes) : root_(root), changes_(changes) {}
 
   Machine read() {
     root_.allow_keys({"kind", "name", "description", "default_profile", "copy_latency_s",
@@ -111,6 +111,7 @@ class NodeReader {
          nonempty_list(root_, "gpu_models", "describe at least one model of GPU")) {
       model_names_.define(node);
       machine_.gpu_models.push_back(read_gpu_model(node));
+      changes_.change(machine_.gpu_models.back());
       check_against_peak(node, machine_.gpu_models.back());
       const auto reserves = node.find("reserves");
       model_reserves_.push_back(reserves ? read_reserves(*reserves) : std::vector<Reserve>{});
@@ -169,6 +170,8 @@ class NodeReader {
       }
       machine_.sockets.push_back(std::move(socket));
     }
+    // No other pools exist yet.
+    changes_.change(machine_.pools);
   }
 
   static void check_room(const Node& node, const Pool& pool) {
@@ -270,7 +273,8 @@ class NodeReader {
 
   void read_gpus() {
     Names names("GPU");
-    for (const Node& node : nonempty_list(root_, "gpus", "a machine has at least one GPU")) {
+    for (const Node& node :
+         changes_.keep(nonempty_list(root_, "gpus", "a machine has at least one GPU"))) {
       node.allow_keys({"name", "model", "parent", "link", "numa_node", "speed"});
       Gpu gpu;
       gpu.name = names.define(node);
@@ -282,7 +286,7 @@ class NodeReader {
       if (const auto speed = node.find("speed")) gpu.speed = speed->number(0.01, 100.0);
       gpu.pool = machine_.pools.size();
       machine_.pools.push_back(gpu_pool(gpu));
-      check_room(node, machine_.pools.back());
+      check_room(changes_.gpu_memory_place().value_or(node), machine_.pools.back());
       ports_.gpus.push_back(add_port(gpu.name + ".pcie", node.at("link"), LinkKind::pcie));
       machine_.gpus.push_back(std::move(gpu));
     }
@@ -358,6 +362,7 @@ class NodeReader {
   }
 
   Node root_;
+  NodeChanges changes_;
   Machine machine_;
   Ports ports_;
   Names model_names_{"GPU model"}, pcie_names_{"PCIe link"}, socket_names_{"socket"},
@@ -368,6 +373,8 @@ class NodeReader {
 
 }  // namespace
 
-Machine read_node_machine(const Node& root) { return NodeReader(root).read(); }
+Machine read_node_machine(const Node& root, const NodeChanges& changes) {
+  return NodeReader(root, changes).read();
+}
 
 }  // namespace offstage::platform

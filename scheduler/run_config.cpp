@@ -36,9 +36,12 @@ std::string beside(const std::string& file, const std::string& path) {
 
 // What loads the machine again from anywhere: the value of `platform`, paths made absolute.
 std::string reference_of(const Node& node) {
-  if (!node.is_scalar() || !is_path(node.text())) return node.json();
-  const auto path = fs::absolute(beside(node.where().file, node.text()));
-  return nlohmann::json(path.lexically_normal().string()).dump();
+  const Node name = node.is_map() ? node.at("name") : node;
+  if (!is_path(name.text())) return node.json();
+  auto reference = nlohmann::json::parse(node.json());
+  const auto path = fs::absolute(beside(name.where().file, name.text())).lexically_normal();
+  (node.is_map() ? reference["name"] : reference) = path.string();
+  return reference.dump();
 }
 
 Machine read_machine_of(const Node& node, const DataDirectories& directories) {

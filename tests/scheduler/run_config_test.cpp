@@ -64,6 +64,17 @@ TEST_CASE("a run config is read with what it leaves out", "[scheduler][unit]") {
   CHECK(nlohmann::json::parse(config.machine.reference)["virtual_gpus"] == 2);
 }
 
+TEST_CASE("a changed machine is loaded again from anywhere", "[scheduler][unit]") {
+  const Folder folder("changed");
+  fs::copy_file("../platform/catalog/dgx-a100-40.yaml", folder.path("below/machine.yaml"));
+  const std::string text = "platform: {name: machine.yaml, gpus: 2}\n" + std::string(kWorkload);
+  const RunConfig config = load_run_config(folder.write("below/run.yaml", text), kData);
+  CHECK(config.machine.gpus.size() == 2);
+  const auto reference = nlohmann::json::parse(config.machine.reference);
+  CHECK(reference["name"] == folder.path("below/machine.yaml"));
+  CHECK(reference["gpus"] == 2);
+}
+
 TEST_CASE("a run config fixes profile, knobs and training", "[scheduler][unit]") {
   const Folder folder("everything");
   const std::string file = folder.write(
