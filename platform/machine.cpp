@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "platform/error.h"
 
 namespace offstage::platform {
@@ -35,6 +37,30 @@ Seconds collective_time(const Machine& machine, CollectiveKind kind, Bytes bytes
     return last.second * (static_cast<double>(bytes.value) / static_cast<double>(last.first.value));
   }
   return {between(*(above - 1), *above, static_cast<double>(bytes.value))};
+}
+
+Seconds collective_time(const Machine& machine, CollectiveKind kind, Bytes bytes,
+                        std::size_t gpus) {
+  const auto part = [](std::size_t n) {
+    return static_cast<double>(n - 1) / static_cast<double>(n);
+  };
+  return collective_time(machine, kind, bytes) * (part(gpus) / part(machine.gpus.size()));
+}
+
+RouteId add_group_route(Machine& machine, std::size_t first, std::size_t count) {
+  OFFSTAGE_CHECK(machine.collective_route.has_value(), "no collectives on " + machine.name);
+  Route route{fmt::format("collective of gpu{} to gpu{}", first, first + count - 1), {}, {0.0}};
+  if (machine.collective_ports.empty()) {
+    route.links = machine.routes[*machine.collective_route].links;
+  }
+  for (std::size_t g = first; g < first + count && !machine.collective_ports.empty(); ++g) {
+    const auto& ports = machine.collective_ports[g];
+    route.links.insert(route.links.end(), ports.begin(), ports.end());
+  }
+  std::sort(route.links.begin(), route.links.end());
+  route.links.erase(std::unique(route.links.begin(), route.links.end()), route.links.end());
+  machine.routes.push_back(std::move(route));
+  return machine.routes.size() - 1;
 }
 
 }  // namespace offstage::platform

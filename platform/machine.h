@@ -183,6 +183,9 @@ struct Machine {
   // flow's amount is (curve time x the narrowest capacity), so that alone it takes the curve's
   // time. Absent on a machine with one GPU.
   std::optional<RouteId> collective_route;
+  // By GPU, the links of that route which a collective loads when this GPU takes part in it; empty
+  // where every collective loads them all (cores).
+  std::vector<std::vector<LinkId>> collective_ports;
   // Rate at which one core moves bytes between two places of memory; present where copies and
   // collectives are done by cores (h2d, d2h and collective routes then carry core-nanoseconds).
   std::optional<Sourced<BytesPerSecond>> core_copy_rate;
@@ -195,5 +198,14 @@ inline bool has_virtual_gpus(const Machine& machine) { return machine.core_copy_
 // The time of one collective over `bytes` alone on the machine; 0 bytes take no time.
 // Errors: OFFSTAGE_CHECK when the machine has no curve of that kind.
 Seconds collective_time(const Machine& machine, CollectiveKind kind, Bytes bytes);
+
+// The same among `gpus` GPUs only, at the bus bandwidth of all of them (as nccl-tests defines it:
+// a GPU sends and receives (n-1)/n of the buffer).
+Seconds collective_time(const Machine& machine, CollectiveKind kind, Bytes bytes,
+                        std::size_t gpus);
+
+// Adds the route of collectives among the GPUs [first, first + count) only.
+// Precondition: collective_route is there.
+RouteId add_group_route(Machine& machine, std::size_t first, std::size_t count);
 
 }  // namespace offstage::platform

@@ -92,18 +92,30 @@ class RouteBuilder {
 
   // Without NVSwitch, collectives go over PCIe: every link of every GPU's way home, once.
   void add_collective_route() {
-    std::vector<LinkId> links = ports_.nvswitch;
-    if (links.empty()) {
-      for (const Gpu& gpu : machine_.gpus) {
+    constexpr std::size_t kPortsPerGpu = 2;  // out and in
+    std::vector<LinkId> all;
+    for (std::size_t g = 0; g < machine_.gpus.size(); ++g) {
+      const Gpu& gpu = machine_.gpus[g];
+      std::vector<LinkId> links;
+      if (!ports_.nvswitch.empty()) {
+        const auto first = ports_.nvswitch.begin() + static_cast<std::ptrdiff_t>(kPortsPerGpu * g);
+        links.assign(first, first + kPortsPerGpu);
+      } else {
         for (const RouteId route : {gpu.h2d[gpu.socket], gpu.d2h[gpu.socket]}) {
           const auto& more = machine_.routes[route].links;
           links.insert(links.end(), more.begin(), more.end());
         }
       }
-      std::sort(links.begin(), links.end());
-      links.erase(std::unique(links.begin(), links.end()), links.end());
+      all.insert(all.end(), links.begin(), links.end());
+      machine_.collective_ports.push_back(distinct(std::move(links)));
     }
-    machine_.collective_route = add_route("collective", std::move(links), {0.0});
+    machine_.collective_route = add_route("collective", distinct(std::move(all)), {0.0});
+  }
+
+  static std::vector<LinkId> distinct(std::vector<LinkId> links) {
+    std::sort(links.begin(), links.end());
+    links.erase(std::unique(links.begin(), links.end()), links.end());
+    return links;
   }
 
   Machine& machine_;

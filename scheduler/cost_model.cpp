@@ -9,6 +9,7 @@
 #include "scheduler/plan_ledger.h"
 #include "scheduler/roofline.h"
 #include "scheduler/working_memory.h"
+#include "workloads/tensor_slice.h"
 
 namespace offstage::scheduler {
 
@@ -73,6 +74,7 @@ class CostBook {
                                        submodel.keeps_activations));
     }
     for (const GpuModel& model : machine_.gpu_models) submodel_times_.push_back(times_on(model));
+    if (plan.strategy.tensor_ways > 1) reductions_ = reduction_times();
   }
 
   TaskCost cost(const Task& task) const {
@@ -129,6 +131,35 @@ class CostBook {
     return times;
   }
 
+  // Of every sub-model's all-reduces among the ranks of a tensor split, alone on the machine. The
+  // recomputation spares the one that yields the sub-model's output.
+  std::vector<PassTimes> reduction_times() const {
+    const auto ways = static_cast<std::size_t>(plan_.strategy.tensor_ways);
+    const auto reduce = [&](platform::Bytes bytes) {
+      return collective_time(machine_, CollectiveKind::all_reduce, bytes, ways);
+    };
+    constexpr std::int64_t kFloat = 4;
+    const Seconds stream = reduce(plan_.boundary_bytes());
+    const Seconds numbers =
+        reduce({kFloat * plan_.strategy.micro_batch * plan_.workload.sequence_length});
+    std::vector<PassTimes> times;
+    for (const auto& submodel : plan_.submodels) {
+      PassTimes sum;
+      for (std::size_t i = submodel.first_layer; i < submodel.end_layer; ++i) {
+        const auto kind = plan_.table.layer(i).kind;
+        const auto count = workloads::tensor_reductions(plan_.workload.model, kind);
+        sum.forward += stream * count.forward + numbers * count.token_sums;
+        const bool recomputed =
+            !submodel.keeps_activations && kind != workloads::LayerKind::embedding;
+        const int spared = i + 1 == submodel.end_layer ? 1 : 0;
+        const int again = recomputed ? std::max(0, count.forward - spared) : 0;
+        sum.backward += stream * (count.backward + again) + numbers * count.token_sums;
+      }
+      times.push_back(sum);
+    }
+    return times;
+  }
+
   // A flow's cost begins with what the executor spends on any task.
   TaskCost over(RouteId route) const {
     TaskCost cost;
@@ -160,15 +191,30 @@ class CostBook {
     OFFSTAGE_CHECK(machine_.collective_route.has_value(),
                    fmt::format("{} has no route for collectives", machine_.name));
     TaskCost cost = over(*machine_.collective_route);
-    const Seconds alone = collective_time(machine_, collective_kind(task.kind), task.bytes);
+    const Seconds alone = collective_time(machine_, collective_kind(task.kind), task.bytes,
+                                          static_cast<std::size_t>(plan_.replicas()));
     cost.amount = alone.value * route_rate(machine_, *cost.route).value;
     return cost;
   }
 
   TaskCost compute(const Task& task) const {
-    const PassTimes& times = submodel_times_[machine_.gpus[task.gpu].model][task.submodel];
     const bool forward = task.kind == TaskKind::forward;
-    TaskCost cost = on_gpu(task.gpu, forward ? times.forward : times.backward);
+    const auto on_member = [&](std::size_t gpu) {
+      const PassTimes& times = submodel_times_[machine_.gpus[gpu].model][task.submodel];
+      return on_gpu(gpu, forward ? times.forward : times.backward);
+    };
+    TaskCost cost = on_member(task.gpu);
+    if (!reductions_.empty()) {
+      // The ranks wait for the slowest one.
+      const auto ways = static_cast<std::size_t>(plan_.strategy.tensor_ways);
+      for (std::size_t g = task.gpu; g < task.gpu + ways; ++g) {
+        cost.exclusive = std::max(cost.exclusive, on_member(g).exclusive);
+      }
+      const PassTimes& reductions = reductions_[task.submodel];
+      cost.route = plan_.group_routes[static_cast<std::size_t>(plan_.shard_of(task.gpu))];
+      cost.amount = (forward ? reductions.forward : reductions.backward).value *
+                    route_rate(machine_, *cost.route).value;
+    }
     cost.transient = forward ? memory_[task.submodel].forward : memory_[task.submodel].backward;
     return cost;
   }
@@ -240,6 +286,7 @@ class CostBook {
   const Machine& machine_;
   std::vector<ComputeMemory> memory_;                   // by sub-model
   std::vector<std::vector<PassTimes>> submodel_times_;  // by GPU model, sub-model
+  std::vector<PassTimes> reductions_;  // by sub-model; empty without a tensor split
 };
 
 }  // namespace

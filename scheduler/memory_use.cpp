@@ -20,7 +20,7 @@ void add_still_bytes(const Plan& plan, std::vector<Bytes>& pools) {
     const auto on_gpu = machine.gpus[g].pool;
     const auto on_cpu = machine.sockets[machine.gpus[g].socket].pool;
     for (const auto& submodel : plan.submodels) {
-      const std::int64_t elements = owned_range(submodel, static_cast<std::int64_t>(g)).size();
+      const std::int64_t elements = owned_range(submodel, plan.shard_of(g)).size();
       switch (submodel.state) {
         case StatePlace::cpu:
           pools[on_cpu] += {elements * whole};
@@ -38,9 +38,13 @@ void add_still_bytes(const Plan& plan, std::vector<Bytes>& pools) {
           break;
       }
     }
+    // With groups inside groups, a second communicator.
+    if (plan.strategy.tensor_ways > 1 && plan.replicas() > 1) {
+      pools[on_gpu] += machine.gpu_models[machine.gpus[g].model].collective_bytes.value;
+    }
     // Inputs and targets, 64-bit.
     constexpr std::int64_t kBytesPerToken = 16;
-    pools[on_cpu] += {plan.workload.tokens_per_step() / plan.gpus() * kBytesPerToken};
+    pools[on_cpu] += {plan.workload.tokens_per_step() / plan.replicas() * kBytesPerToken};
   }
 }
 
@@ -80,17 +84,19 @@ std::vector<Bytes> pool_peaks(const Plan& plan, const TaskGraph& graph,
   }
   std::vector<std::vector<Change>> changes(plan.machine.gpus.size());
   for (TaskId task = 0; task < graph.size(); ++task) {
-    auto& of_gpu = changes[graph.tasks[task].gpu];
     const auto& [start, end] = trace.tasks[task];
     const std::int64_t transient = costs[task].transient.value;
-    if (transient > 0) {
+    for (const EngineId engine : graph.task_engines(task)) {
+      if (transient == 0 || graph.engines[engine].kind != EngineKind::compute) continue;
+      auto& of_gpu = changes[graph.engines[engine].device];
       of_gpu.push_back({start.value, transient});
       of_gpu.push_back({end.value, -transient});
     }
     for (const SlotUse& use : graph.uses(task)) {
       if (use.role != SlotRole::kept) continue;
       const std::int64_t bytes = graph.slots[use.slot].bytes.value;
-      of_gpu.push_back(use.acquires ? Change{start.value, bytes} : Change{end.value, -bytes});
+      changes[graph.slots[use.slot].gpu].push_back(use.acquires ? Change{start.value, bytes}
+                                                                : Change{end.value, -bytes});
     }
   }
   for (std::size_t g = 0; g < changes.size(); ++g) {

@@ -87,7 +87,7 @@ double model_flops_utilisation(const Plan& plan, Seconds step) {
   }
   if (!(peak > 0.0) || !(step.value > 0.0)) return 0.0;
   const double flops =
-      plan.table.flops_per_token().value * static_cast<double>(plan.workload.tokens_per_step());
+      plan.flops_per_token().value * static_cast<double>(plan.workload.tokens_per_step());
   return flops / (peak * step.value);
 }
 

@@ -8,6 +8,7 @@
 #include "platform/error.h"
 #include "platform/format.h"
 #include "scheduler/plan_ledger.h"
+#include "workloads/tensor_slice.h"
 
 namespace offstage::scheduler {
 namespace {
@@ -17,15 +18,38 @@ using workloads::LayerKind;
 
 Error impossible(const std::string& message) { return {ErrorCode::bad_input, message}; }
 
+void check_split(const platform::Machine& machine, const Strategy& strategy) {
+  const auto gpus = static_cast<std::int64_t>(machine.gpus.size());
+  if (gpus % strategy.tensor_ways != 0) {
+    throw impossible(
+        fmt::format("tensor_ways {} does not divide the {} GPUs", strategy.tensor_ways, gpus));
+  }
+  if (strategy.tensor_ways > 1 && platform::has_virtual_gpus(machine)) {
+    throw impossible("the CPU backend has no tensor split: choose split batch");
+  }
+  const auto is_all_reduce = [](const platform::CollectiveCurve& curve) {
+    return curve.kind == platform::CollectiveKind::all_reduce;
+  };
+  if (strategy.tensor_ways > 1 && std::ranges::none_of(machine.collectives, is_all_reduce)) {
+    throw impossible(
+        fmt::format("tensor_ways {}: platform {} lists no times of all_reduce under collectives",
+                    strategy.tensor_ways, machine.name));
+  }
+}
+
 void check_batch(const platform::Machine& machine, const workloads::Workload& workload,
                  const Strategy& strategy) {
   const auto gpus = static_cast<std::int64_t>(machine.gpus.size());
-  const std::int64_t at_once = gpus * strategy.micro_batch;
+  const std::int64_t replicas = gpus / strategy.tensor_ways;
+  const std::int64_t at_once = replicas * strategy.micro_batch;
   if (workload.global_batch % at_once == 0) return;
+  const std::string who = strategy.tensor_ways == 1
+                              ? fmt::format("{} GPUs", gpus)
+                              : fmt::format("{} groups of {} GPUs", replicas, strategy.tensor_ways);
   throw impossible(
-      fmt::format("global_batch {} is not a whole number of {} GPUs x micro_batch {} = {} "
+      fmt::format("global_batch {} is not a whole number of {} x micro_batch {} = {} "
                   "sequences; the nearest that are: {} and {}",
-                  workload.global_batch, gpus, strategy.micro_batch, at_once,
+                  workload.global_batch, who, strategy.micro_batch, at_once,
                   std::max<std::int64_t>(1, workload.global_batch / at_once) * at_once,
                   (workload.global_batch / at_once + 1) * at_once));
 }
@@ -87,7 +111,7 @@ void place_states(const Strategy& strategy, std::vector<SubModel>& submodels) {
 }
 
 // Embedding, packs of blocks, head.
-std::vector<SubModel> cut(const workloads::LayerTable& table, std::int64_t gpus,
+std::vector<SubModel> cut(const workloads::LayerTable& table, std::int64_t shards,
                           const Strategy& strategy) {
   const std::size_t head = table.layers.size() - 1;
   std::vector<SubModel> submodels{{.first_layer = 0, .end_layer = 1}};
@@ -100,7 +124,7 @@ std::vector<SubModel> cut(const workloads::LayerTable& table, std::int64_t gpus,
   if (table.model.tied_embeddings) {
     submodels.back().borrowed = table.model.vocab * table.model.embedding_dim;
   }
-  const std::int64_t grain = gpus * kShardAlignment;
+  const std::int64_t grain = shards * kShardAlignment;
   for (auto& submodel : submodels) {
     for (std::size_t i = submodel.first_layer; i < submodel.end_layer; ++i) {
       submodel.parameters += table.layer(i).parameter_count;
@@ -125,14 +149,14 @@ std::int64_t state_bytes(MomentPrecision moments) {
   return kMaster + 2 * moment;
 }
 
-Range shard_range(const SubModel& submodel, std::int64_t gpu) {
-  const std::int64_t begin = gpu * submodel.shard_elements;
+Range shard_range(const SubModel& submodel, std::int64_t index) {
+  const std::int64_t begin = index * submodel.shard_elements;
   return {std::min(begin, submodel.moved()),
           std::min(begin + submodel.shard_elements, submodel.moved())};
 }
 
-Range owned_range(const SubModel& submodel, std::int64_t gpu) {
-  const Range shard = shard_range(submodel, gpu);
+Range owned_range(const SubModel& submodel, std::int64_t index) {
+  const Range shard = shard_range(submodel, index);
   return {std::max(shard.begin, submodel.borrowed), std::max(shard.end, submodel.borrowed)};
 }
 
@@ -142,17 +166,23 @@ Bytes Plan::boundary_bytes() const {
 }
 
 std::int64_t Plan::parameters() const {
-  std::int64_t sum = 0;
-  for (const auto& submodel : submodels) sum += submodel.parameters;
-  return sum;
+  return strategy.tensor_ways == 1 ? table.parameters()
+                                   : workloads::count_parameters(workload.model);
+}
+
+platform::Flops Plan::flops_per_token() const {
+  if (strategy.tensor_ways == 1) return table.flops_per_token();
+  return workloads::make_layer_table(workload.model, table.batch).flops_per_token();
 }
 
 double Plan::residency() const {
   std::int64_t resident = 0;
+  std::int64_t all = 0;
   for (const auto& submodel : submodels) {
     if (submodel.state == StatePlace::resident) resident += submodel.parameters;
+    all += submodel.parameters;
   }
-  return static_cast<double>(resident) / static_cast<double>(parameters());
+  return static_cast<double>(resident) / static_cast<double>(all);
 }
 
 Plan make_plan(const platform::Machine& machine, const workloads::Workload& workload,
@@ -163,6 +193,7 @@ Plan make_plan(const platform::Machine& machine, const workloads::Workload& work
                     "only decoder-only models can be planned",
                     workload.model.name, workload.model.architecture));
   }
+  check_split(machine, strategy);
   check_batch(machine, workload, strategy);
   Plan plan;
   plan.machine = machine;
@@ -170,10 +201,15 @@ Plan make_plan(const platform::Machine& machine, const workloads::Workload& work
   plan.strategy = strategy;
   plan.strategy.layers_per_submodel = std::min(strategy.layers_per_submodel, workload.model.layers);
   plan.table =
-      workloads::make_layer_table(workload.model, {.micro_batch = strategy.micro_batch,
-                                                   .sequence_length = workload.sequence_length,
-                                                   .precision = workload.precision});
-  plan.submodels = cut(plan.table, plan.gpus(), plan.strategy);
+      workloads::make_layer_table(workloads::tensor_slice(workload.model, strategy.tensor_ways),
+                                  {.micro_batch = strategy.micro_batch,
+                                   .sequence_length = workload.sequence_length,
+                                   .precision = workload.precision});
+  const auto ways = static_cast<std::size_t>(strategy.tensor_ways);
+  for (std::size_t g = 0; ways > 1 && g < machine.gpus.size(); g += ways) {
+    plan.group_routes.push_back(platform::add_group_route(plan.machine, g, ways));
+  }
+  plan.submodels = cut(plan.table, plan.replicas(), plan.strategy);
   check_places(machine, strategy, static_cast<std::int64_t>(plan.submodels.size()) - 2);
   place_states(plan.strategy, plan.submodels);
   plan.memory = make_ledger(plan);

@@ -26,7 +26,9 @@ enum class StatePlace {
 
 // Consecutive layers that cross PCIe together. Its weights are one flat buffer: the borrowed matrix
 // (if any) first, then the tensors of its layers in layer-table order, then padding to a multiple
-// of gpus x kShardAlignment elements. GPU g moves and owns the g-th equal part, its shard.
+// of replicas x kShardAlignment elements. With a tensor split every rank of a group has a buffer
+// like this of its own slice of the tensors, and all sizes here are those of one slice. GPU g moves
+// and owns the (g / tensor_ways)-th equal part, its shard.
 struct SubModel {
   std::size_t first_layer = 0;      // in the layer table; layer 0 is the embedding
   std::size_t end_layer = 0;        // one past the last
@@ -46,20 +48,30 @@ constexpr std::int64_t kShardAlignment = 32;
 struct Plan {
   platform::Machine machine;
   workloads::Workload workload;
-  workloads::LayerTable table;  // at strategy.micro_batch
+  workloads::LayerTable table;  // of one rank's slice, at strategy.micro_batch
   Strategy strategy;
   std::vector<SubModel> submodels;  // first: the embedding; last: final norm, head and loss
   Ledger memory;
   std::vector<std::string> reasons;  // a sentence for each decision
+  // Of all-reduces among the GPUs of each group; empty without a tensor split.
+  std::vector<platform::RouteId> group_routes;
 
   std::int64_t gpus() const { return static_cast<std::int64_t>(machine.gpus.size()); }
+  // Groups of GPUs that share the batch: all GPUs, unless there is a tensor split.
+  std::int64_t replicas() const { return gpus() / strategy.tensor_ways; }
+  // Which part of a flat buffer a GPU moves and owns.
+  std::int64_t shard_of(std::size_t gpu) const {
+    return static_cast<std::int64_t>(gpu) / strategy.tensor_ways;
+  }
   // Micro-batches each GPU runs in one step.
   std::int64_t micro_batches() const {
-    return workload.global_batch / (gpus() * strategy.micro_batch);
+    return workload.global_batch / (replicas() * strategy.micro_batch);
   }
   // Bytes of one boundary activation: [micro_batch, sequence, hidden].
   platform::Bytes boundary_bytes() const;
-  std::int64_t parameters() const;
+  std::int64_t parameters() const;  // of the whole model
+  // Forward and backward of one token through the whole model, without recomputation.
+  platform::Flops flops_per_token() const;
   // The part of the parameters whose state stays on the GPUs.
   double residency() const;
 };
@@ -75,21 +87,20 @@ ElementBytes element_bytes(platform::Precision precision);
 // weight, and a 16-bit `lo` plane) and two moments. 12 with f32 moments, 8 with bf16 ones.
 std::int64_t state_bytes(MomentPrecision moments);
 
-// The part of sub-model k's flat buffer that GPU g's update changes: [begin, end) in elements of
-// the buffer, empty when the shard holds only borrowed or padding elements.
+// [begin, end) in elements of a sub-model's flat buffer.
 struct Range {
   std::int64_t begin = 0, end = 0;
   bool empty() const { return begin >= end; }
   std::int64_t size() const { return empty() ? 0 : end - begin; }
 };
-// What GPU g fetches and sends of a sub-model: its shard without the padding.
-Range shard_range(const SubModel& submodel, std::int64_t gpu);
-// The part of it that GPU g's update changes: empty when the shard holds only borrowed elements.
-Range owned_range(const SubModel& submodel, std::int64_t gpu);
+// What a GPU fetches and sends of a sub-model: its shard (Plan::shard_of) without the padding.
+Range shard_range(const SubModel& submodel, std::int64_t shard);
+// The part of it that the GPU's update changes: empty when the shard holds only borrowed elements.
+Range owned_range(const SubModel& submodel, std::int64_t shard);
 
 // The plan for one full strategy, whether it fits or not (ask memory.fits()).
-// Errors: Error(bad_input) when the global batch is not gpus x micro_batch x a whole number, or the
-// model can't be planned.
+// Errors: Error(bad_input) when the global batch is not replicas x micro_batch x a whole number,
+// the tensor split does not come out even, or the model can't be planned.
 Plan make_plan(const platform::Machine& machine, const workloads::Workload& workload,
                const Strategy& strategy);
 

@@ -21,7 +21,9 @@ constexpr int kPlanVersion = 1;
 json strategy_to_json(const Strategy& strategy) {
   json packs = strategy.layers_per_submodel;
   if (!strategy.cuts.empty()) packs = strategy.cuts;
-  return {{"split", "batch"},
+  const Split split = strategy.tensor_ways == 1 ? Split::batch : Split::tensor;
+  return {{"split", to_string(split)},
+          {"tensor_ways", strategy.tensor_ways},
           {"layers_per_submodel", packs},
           {"micro_batch", strategy.micro_batch},
           {"weight_slots", strategy.weight_slots},
@@ -98,6 +100,7 @@ Strategy complete_strategy(const platform::Node& node) {
   } else {
     strategy.layers_per_submodel = need(request.layers_per_submodel, "layers_per_submodel");
   }
+  strategy.tensor_ways = need(request.tensor_ways, "tensor_ways");
   strategy.micro_batch = need(request.micro_batch, "micro_batch");
   strategy.weight_slots = need(request.weight_slots, "weight_slots");
   strategy.gradient_slots = need(request.gradient_slots, "gradient_slots");

@@ -41,7 +41,7 @@ std::int64_t owned_elements(const Plan& plan, std::size_t gpu, StatePlace place)
   std::int64_t owned = 0;
   for (const auto& submodel : plan.submodels) {
     if (submodel.state != place) continue;
-    owned += owned_range(submodel, static_cast<std::int64_t>(gpu)).size();
+    owned += owned_range(submodel, plan.shard_of(gpu)).size();
   }
   return owned;
 }
@@ -73,6 +73,11 @@ void add_gpu_lines(const Plan& plan, std::size_t gpu, PoolLedger& pool) {
                  state_bytes(strategy.moments), "resident_state");
   add_state_line(pool, "resident weights", owned_elements(plan, gpu, StatePlace::resident_weights),
                  element_bytes(plan.workload.precision).weight, "resident_weights");
+  if (!plan.group_routes.empty() && plan.replicas() > 1) {
+    const auto& model = plan.machine.gpu_models[plan.machine.gpus[gpu].model];
+    pool.lines.push_back({"group collectives", model.collective_bytes.value,
+                          "a second communicator's buffers", "tensor_ways"});
+  }
   const Bytes working = working_bytes(plan);
   pool.lines.push_back({"working space", working,
                         fmt::format("largest sub-model, micro-batch of {} x {} tokens",
@@ -120,7 +125,7 @@ void add_host_lines(const Plan& plan, std::size_t gpu, PoolLedger& pool) {
     pool.lines.push_back(slots_line(plan, SlotKind::host_activation, counts.host_activation,
                                     "activations of " + name, "activations"));
   }
-  const std::int64_t tokens = plan.workload.tokens_per_step() / plan.gpus();
+  const std::int64_t tokens = plan.workload.tokens_per_step() / plan.replicas();
   pool.lines.push_back({"token ids of " + name, Bytes{tokens * kTokenBytes},
                         fmt::format("{} tokens x {} B", tokens, kTokenBytes), ""});
 }
@@ -156,7 +161,7 @@ std::int64_t nvme_bytes(const Plan& plan) {
 bool uses_weight_slot(const Plan& plan, const SubModel& submodel) {
   const bool on_gpu =
       submodel.state == StatePlace::resident || submodel.state == StatePlace::resident_weights;
-  return plan.gpus() > 1 || !on_gpu;
+  return plan.replicas() > 1 || !on_gpu;
 }
 
 SlotCounts slot_counts(const Plan& plan) {
@@ -192,10 +197,10 @@ Bytes slot_bytes(const Plan& plan, SlotKind kind, std::uint32_t index) {
   switch (kind) {
     case SlotKind::weights: {
       const auto fetched = [&](const SubModel& s) { return uses_weight_slot(plan, s); };
-      return {largest_shard(plan, fetched) * plan.gpus() * element.weight};
+      return {largest_shard(plan, fetched) * plan.replicas() * element.weight};
     }
     case SlotKind::gradients:
-      return {largest_shard(plan, all) * plan.gpus() * element.gradient};
+      return {largest_shard(plan, all) * plan.replicas() * element.gradient};
     case SlotKind::host_gradients: {
       const auto counts = slot_counts(plan);
       const bool tied = counts.tied_gradients && index + 1 == counts.host_gradients;

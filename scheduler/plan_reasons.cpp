@@ -27,6 +27,14 @@ std::string why_not(const Candidate& candidate) {
   return fmt::format("{} short by {}", pool.name, platform::to_text(pool.total() - pool.capacity));
 }
 
+// Whether one says more for a value than the other: fitting before not, simulated before bounds,
+// fast before slow.
+bool better_witness(const Candidate& a, const Candidate& b) {
+  if (a.fits != b.fits) return a.fits;
+  if (a.step.has_value() != b.step.has_value()) return a.step.has_value();
+  return best_time(a) < best_time(b);
+}
+
 // The other values of one knob, each by its best candidate.
 std::string alternatives(const std::vector<Candidate>& candidates, const Candidate& chosen,
                          const Knob& knob) {
@@ -35,10 +43,7 @@ std::string alternatives(const std::vector<Candidate>& candidates, const Candida
     const std::string value = knob(candidate.plan.strategy);
     if (value == knob(chosen.plan.strategy)) continue;
     const Candidate*& entry = best[value];
-    if (entry == nullptr || (candidate.fits && !entry->fits) ||
-        (candidate.fits && best_time(candidate) < best_time(*entry))) {
-      entry = &candidate;
-    }
+    if (entry == nullptr || better_witness(candidate, *entry)) entry = &candidate;
   }
   std::string text;
   for (const auto& [value, candidate] : best) {
@@ -112,6 +117,8 @@ std::vector<std::string> explain_choice(const PlanningInput& input,
   const auto count = [](auto Strategy::*knob) {
     return [knob](const Strategy& s) { return std::to_string(s.*knob); };
   };
+  explain("tensor_ways", request.tensor_ways.has_value() || request.split == Split::batch,
+          count(&Strategy::tensor_ways));
   explain("micro_batch", request.micro_batch.has_value(), count(&Strategy::micro_batch));
   if (!request.cuts) {
     explain("layers_per_submodel", request.layers_per_submodel.has_value(),

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "platform/error.h"
+#include "workloads/tensor_slice.h"
 
 namespace offstage::scheduler {
 namespace {
@@ -17,18 +18,52 @@ using platform::PoolKind;
 // rows on (platform/catalog).
 constexpr std::int64_t kLargestMicroBatch = 64;
 
-std::int64_t sequences_per_gpu(const PlanningInput& input) {
-  const auto gpus = static_cast<std::int64_t>(input.machine.gpus.size());
+// With more sequences than this for each GPU a tensor split has nothing to gain: every GPU is busy
+// with micro-batches of its own, without all-reduces. Checked in results/search.
+constexpr std::int64_t kFewSequences = 4;
+
+std::int64_t gpu_count(const PlanningInput& input) {
+  return static_cast<std::int64_t>(input.machine.gpus.size());
+}
+
+std::int64_t sequences_per_replica(const PlanningInput& input, std::int64_t ways) {
+  const std::int64_t replicas = gpu_count(input) / ways;
   const std::int64_t batch = input.workload.global_batch;
-  if (batch % gpus != 0) {
-    throw Error(
-        ErrorCode::bad_input,
-        fmt::format("global_batch {} can't be dealt evenly to {} GPUs; the nearest that can: "
-                    "{} and {}",
-                    batch, gpus, std::max<std::int64_t>(1, batch / gpus) * gpus,
-                    (batch / gpus + 1) * gpus));
+  if (batch % replicas != 0) {
+    throw Error(ErrorCode::bad_input,
+                fmt::format("global_batch {} can't be dealt evenly to {} {}; the nearest that can: "
+                            "{} and {}",
+                            batch, replicas, ways == 1 ? "GPUs" : "groups of GPUs",
+                            std::max<std::int64_t>(1, batch / replicas) * replicas,
+                            (batch / replicas + 1) * replicas));
   }
-  return batch / gpus;
+  return batch / replicas;
+}
+
+// The tensor splits that this machine, model and batch allow.
+std::vector<std::int64_t> open_ways(const PlanningInput& input) {
+  const auto& request = input.request;
+  if (request.tensor_ways) return {*request.tensor_ways};
+  if (request.split == Split::batch) return {1};
+  const bool tensor_only = request.split == Split::tensor;
+  const auto is_all_reduce = [](const platform::CollectiveCurve& curve) {
+    return curve.kind == platform::CollectiveKind::all_reduce;
+  };
+  const bool reduces = std::ranges::any_of(input.machine.collectives, is_all_reduce) &&
+                       !platform::has_virtual_gpus(input.machine);
+  std::vector<std::int64_t> open;
+  for (std::int64_t ways = 1; ways <= gpu_count(input); ++ways) {
+    if (gpu_count(input) % ways != 0 ||
+        input.workload.global_batch % (gpu_count(input) / ways) != 0)
+      continue;
+    if (ways == 1 ? tensor_only : !reduces || !workloads::sliceable(input.workload.model, ways)) {
+      continue;
+    }
+    open.push_back(ways);
+  }
+  // Nothing comes out even: let the planner say so, of the split that was asked for.
+  if (open.empty()) open = {tensor_only ? gpu_count(input) : 1};
+  return open;
 }
 
 std::int64_t block_submodels(const PlanningInput& input, const Strategy& strategy) {
@@ -188,11 +223,7 @@ Shortfall shortfall_of(const Plan& plan) {
 OpenKnobs open_knobs(const PlanningInput& input) {
   const auto& request = input.request;
   OpenKnobs knobs;
-  const std::int64_t sequences = sequences_per_gpu(input);
-  for (std::int64_t d = 1; d <= std::min(sequences, kLargestMicroBatch); ++d) {
-    if (sequences % d == 0) knobs.micro_batches.push_back(d);
-  }
-  if (request.micro_batch) knobs.micro_batches = {*request.micro_batch};
+  knobs.ways = open_ways(input);
   for (std::int64_t pack = 1; pack <= input.workload.model.layers; pack *= 2) {
     knobs.packs.push_back(pack);
   }
@@ -201,6 +232,20 @@ OpenKnobs open_knobs(const PlanningInput& input) {
   knobs.places = {ActivationPlace::gpu, ActivationPlace::cpu};
   if (request.activations) knobs.places = {*request.activations};
   return knobs;
+}
+
+std::vector<std::int64_t> open_micro_batches(const PlanningInput& input, std::int64_t ways) {
+  const std::int64_t sequences = sequences_per_replica(input, ways);
+  if (input.request.micro_batch) return {*input.request.micro_batch};
+  std::vector<std::int64_t> micro_batches;
+  for (std::int64_t d = 1; d <= std::min(sequences, kLargestMicroBatch); ++d) {
+    if (sequences % d == 0) micro_batches.push_back(d);
+  }
+  return micro_batches;
+}
+
+bool few_samples(const PlanningInput& input) {
+  return input.workload.global_batch <= kFewSequences * gpu_count(input);
 }
 
 Strategy fixed_knobs(const StrategyRequest& request) {
@@ -246,7 +291,8 @@ std::vector<Strategy> neighbours(const PlanningInput& input, const Strategy& str
   const auto& request = input.request;
   const auto knobs = open_knobs(input);
   std::vector<Strategy> all;
-  add_adjacent(all, strategy, &Strategy::micro_batch, knobs.micro_batches);
+  add_adjacent(all, strategy, &Strategy::micro_batch,
+               open_micro_batches(input, strategy.tensor_ways));
   add_adjacent(all, strategy, &Strategy::layers_per_submodel, knobs.packs);
   add_adjacent(all, strategy, &Strategy::activations, knobs.places);
   const std::vector<int> slot_steps{1, -1};

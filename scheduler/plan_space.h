@@ -12,12 +12,19 @@ namespace offstage::scheduler {
 // Values a knob may take, the user's alone where it is fixed; in the order in which equally good
 // ones are preferred.
 struct OpenKnobs {
-  std::vector<std::int64_t> micro_batches;
+  std::vector<std::int64_t> ways;   // tensor_ways
   std::vector<std::int64_t> packs;  // layers_per_submodel
   std::vector<ActivationPlace> places;
 };
 // Errors: Error(bad_input) when the global batch can't be dealt to the GPUs.
 OpenKnobs open_knobs(const PlanningInput& input);
+
+// Micro-batches that deal out the global batch evenly with so many tensor_ways, smallest first.
+// Errors: Error(bad_input) when none does.
+std::vector<std::int64_t> open_micro_batches(const PlanningInput& input, std::int64_t ways);
+
+// Whether a step has so few samples that a tensor split is tried even where a batch split fits.
+bool few_samples(const PlanningInput& input);
 
 // A strategy with the fixed knobs set and the others at their defaults.
 Strategy fixed_knobs(const StrategyRequest& request);

@@ -20,8 +20,8 @@ constexpr double kWorthwhile = 1e-3;
 
 // What tells one strategy from another.
 std::string key_of(const Strategy& s) {
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", s.layers_per_submodel, s.micro_batch,
-                     s.weight_slots, s.gradient_slots, s.host_gradient_slots,
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", s.tensor_ways, s.layers_per_submodel,
+                     s.micro_batch, s.weight_slots, s.gradient_slots, s.host_gradient_slots,
                      to_string(s.activations), s.spare_activation_slots, s.resident_state,
                      s.resident_weights, s.kept_activations, s.nvme_state);
 }
@@ -63,16 +63,29 @@ class Search {
   void enumerate() {
     const auto knobs = open_knobs(input_);
     Strategy strategy = fixed_knobs(input_.request);
-    for (const auto micro_batch : knobs.micro_batches) {
-      strategy.micro_batch = micro_batch;
-      for (const auto pack : knobs.packs) {
-        strategy.layers_per_submodel = pack;
-        for (const auto place : knobs.places) {
-          strategy.activations = place;
-          if (!add_fitting(strategy)) add(least_plan(input_, strategy), false);
-        }
+    bool any_fits = false;
+    for (const auto ways : knobs.ways) {
+      if (any_fits && ways > 1 && !few_samples(input_)) break;
+      strategy.tensor_ways = ways;
+      for (const auto micro_batch : open_micro_batches(input_, ways)) {
+        strategy.micro_batch = micro_batch;
+        any_fits = enumerate_places(knobs, strategy) || any_fits;
       }
     }
+  }
+
+  bool enumerate_places(const OpenKnobs& knobs, Strategy strategy) {
+    bool any_fits = false;
+    for (const auto pack : knobs.packs) {
+      strategy.layers_per_submodel = pack;
+      for (const auto place : knobs.places) {
+        strategy.activations = place;
+        const bool fits = add_fitting(strategy);
+        if (!fits) add(least_plan(input_, strategy), false);
+        any_fits = any_fits || fits;
+      }
+    }
+    return any_fits;
   }
 
   // Single slots save memory and never time: they are tried where double ones do not fit.
@@ -193,19 +206,23 @@ bool anything_fits(const PlanningInput& asked) {
   const PlanningInput input = within_reach(asked);
   const auto knobs = open_knobs(input);
   Strategy strategy = fixed_knobs(input.request);
-  // The smallest micro-batch and single slots need least; packs and places trade one pool for
-  // another.
-  strategy.micro_batch = knobs.micro_batches.front();
+  // The smallest micro-batch and single slots need least; splits, packs and places trade one pool
+  // for another.
   strategy.weight_slots = input.request.weight_slots.value_or(1);
   strategy.gradient_slots = input.request.gradient_slots.value_or(1);
   strategy.host_gradient_slots = input.request.host_gradient_slots.value_or(1);
   strategy.spare_activation_slots = input.request.spare_activation_slots.value_or(1);
-  return std::ranges::any_of(knobs.packs, [&](std::int64_t pack) {
+  const auto fits_with = [&](std::int64_t pack) {
     strategy.layers_per_submodel = pack;
     return std::ranges::any_of(knobs.places, [&](ActivationPlace place) {
       strategy.activations = place;
       return !fitting_plans(input, strategy).empty();
     });
+  };
+  return std::ranges::any_of(knobs.ways, [&](std::int64_t ways) {
+    strategy.tensor_ways = ways;
+    strategy.micro_batch = open_micro_batches(input, ways).front();
+    return std::ranges::any_of(knobs.packs, fits_with);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "scheduler/step_graph.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "platform/error.h"
@@ -13,6 +14,8 @@ namespace offstage::scheduler {
 StepGraphBuilder::StepGraphBuilder(const Plan& plan)
     : plan_(plan),
       gpus_(plan.machine.gpus.size()),
+      groups_(static_cast<std::size_t>(plan.replicas())),
+      ways_(static_cast<std::size_t>(plan.strategy.tensor_ways)),
       last_(plan.submodels.size() - 1),
       micro_batches_(static_cast<std::uint32_t>(plan.micro_batches())),
       on_cpu_(plan.strategy.activations == ActivationPlace::cpu),
@@ -139,6 +142,24 @@ std::vector<EngineId> StepGraphBuilder::collective_engines() const {
   return engines;
 }
 
+std::vector<EngineId> StepGraphBuilder::compute_engines(std::size_t group) const {
+  std::vector<EngineId> engines;
+  for (const std::size_t g : members(group)) engines.push_back(engines_[g].compute);
+  return engines;
+}
+
+std::vector<std::size_t> StepGraphBuilder::members(std::size_t group) const {
+  std::vector<std::size_t> gpus(ways_);
+  std::iota(gpus.begin(), gpus.end(), group * ways_);
+  return gpus;
+}
+
+std::vector<std::size_t> StepGraphBuilder::sharers(std::size_t gpu) const {
+  std::vector<std::size_t> gpus;
+  for (std::size_t g = gpu % ways_; g < gpus_; g += ways_) gpus.push_back(g);
+  return gpus;
+}
+
 bool StepGraphBuilder::input_stays(std::size_t submodel) const {
   return !on_cpu_ || submodel == last_ || plan_.submodels[submodel].keeps_activations;
 }
@@ -176,40 +197,48 @@ void StepGraphBuilder::add_step() {
 
 void StepGraphBuilder::add_forward_phase(std::size_t k) {
   for (std::uint32_t m = 0; m < micro_batches_; ++m) {
-    for (std::size_t g = 0; g < gpus_; ++g) {
-      add_forward(g, k, m);
-      if (!input_stays(k + 1)) add_activation_offload(g, k + 1, m);
+    for (std::size_t group = 0; group < groups_; ++group) {
+      add_forward(group, k, m);
+      if (input_stays(k + 1)) continue;
+      for (const std::size_t g : members(group)) add_activation_offload(g, k + 1, m);
     }
   }
 }
 
-void StepGraphBuilder::add_forward(std::size_t g, std::size_t k, std::uint32_t m) {
-  auto& rings = rings_[g];
-  auto& weights = weights_[g][visit(k, false)];
+void StepGraphBuilder::add_forward(std::size_t group, std::size_t k, std::uint32_t m) {
+  const auto gpus = members(group);
   const bool last_micro_batch = m + 1 == micro_batches_;
   std::vector<TaskId> predecessors;
   std::vector<SlotUse> uses;
-  if (weights.ready) predecessors.push_back(*weights.ready);
-  if (weights.slot) uses.push_back({*weights.slot, SlotRole::weights, false, last_micro_batch});
-  auto& input = boundary_[g][at(k, m)];
-  if (k > 0) {
-    predecessors.push_back(*input.ready);
-    uses.push_back({*input.slot, SlotRole::input, false, !input_stays(k)});
+  for (const std::size_t g : gpus) {
+    auto& rings = rings_[g];
+    const auto& weights = weights_[g][visit(k, false)];
+    if (weights.ready) predecessors.push_back(*weights.ready);
+    if (weights.slot) uses.push_back({*weights.slot, SlotRole::weights, false, last_micro_batch});
+    if (k > 0) {
+      const auto& input = boundary_[g][at(k, m)];
+      predecessors.push_back(*input.ready);
+      uses.push_back({*input.slot, SlotRole::input, false, !input_stays(k)});
+    }
+    // Micro-batch after micro-batch, so that the last one is the last to read the weights.
+    if (m > 0) predecessors.push_back(*boundary_[g][at(k + 1, m - 1)].ready);
+    auto& output = boundary_[g][at(k + 1, m)];
+    output = {rings.activation.acquire(predecessors), {}, {}};
+    uses.push_back({*output.slot, SlotRole::output, true, false});
+    if (plan_.submodels[k].keeps_activations) {
+      uses.push_back({kept_slots_[g][at(k, m)], SlotRole::kept, true, false});
+    }
   }
-  // Micro-batch after micro-batch, so that the last one is the last to read the weights.
-  if (m > 0) predecessors.push_back(*boundary_[g][at(k + 1, m - 1)].ready);
-  auto& output = boundary_[g][at(k + 1, m)];
-  output = {rings.activation.acquire(predecessors), {}, {}};
-  uses.push_back({*output.slot, SlotRole::output, true, false});
-  if (plan_.submodels[k].keeps_activations) {
-    uses.push_back({kept_slots_[g][at(k, m)], SlotRole::kept, true, false});
-  }
-  Task task = make_task(TaskKind::forward, Payload::none, g, k);
+  Task task = make_task(TaskKind::forward, Payload::none, gpus.front(), k);
   task.micro_batch = m;
-  const TaskId id = graph_.add(task, {{engines_[g].compute}}, predecessors, uses);
-  output.ready = id;
-  if (k > 0 && !input_stays(k)) rings.activation.release(*input.slot, {id, *input.offload});
-  if (last_micro_batch && weights.slot) rings.weights.release(*weights.slot, {id});
+  const TaskId id = graph_.add(task, compute_engines(group), predecessors, uses);
+  for (const std::size_t g : gpus) {
+    boundary_[g][at(k + 1, m)].ready = id;
+    const auto& input = boundary_[g][at(k, m)];
+    if (k > 0 && !input_stays(k)) rings_[g].activation.release(*input.slot, {id, *input.offload});
+    const auto& weights = weights_[g][visit(k, false)];
+    if (last_micro_batch && weights.slot) rings_[g].weights.release(*weights.slot, {id});
+  }
 }
 
 void StepGraphBuilder::add_backward_phase(std::size_t k) {
@@ -217,11 +246,10 @@ void StepGraphBuilder::add_backward_phase(std::size_t k) {
   const auto early = static_cast<std::uint32_t>(plan_.strategy.spare_activation_slots);
   gradients_.assign(gpus_, {});
   for (std::uint32_t m = 0; m < micro_batches_; ++m) {
-    for (std::size_t g = 0; g < gpus_; ++g) {
-      add_backward(g, k, m);
-      if (fetches_activations && m + early < micro_batches_) {
-        add_activation_fetch(g, k, m + early);
-      }
+    for (std::size_t group = 0; group < groups_; ++group) {
+      add_backward(group, k, m);
+      if (!fetches_activations || m + early >= micro_batches_) continue;
+      for (const std::size_t g : members(group)) add_activation_fetch(g, k, m + early);
     }
     // By now its reduce-scatter had a micro-batch's time.
     if (pending_) add_gpu_updates(std::exchange(pending_, std::nullopt).value());
@@ -230,40 +258,46 @@ void StepGraphBuilder::add_backward_phase(std::size_t k) {
 }
 
 // Reads the gradient of its output, leaves that of its input in the input's own slot.
-void StepGraphBuilder::add_backward(std::size_t g, std::size_t k, std::uint32_t m) {
-  auto& rings = rings_[g];
-  auto& weights = weights_[g][visit(k, true)];
-  auto& gradients = gradients_[g];
+void StepGraphBuilder::add_backward(std::size_t group, std::size_t k, std::uint32_t m) {
+  const auto gpus = members(group);
   const bool last_micro_batch = m + 1 == micro_batches_;
+  const bool has_head = k == last_;
   std::vector<TaskId> predecessors;
   std::vector<SlotUse> uses;
-  if (weights.ready) predecessors.push_back(*weights.ready);
-  if (weights.slot) uses.push_back({*weights.slot, SlotRole::weights, false, last_micro_batch});
-  // Micro-batch after micro-batch: the first one clears the slot, and a sum's order fixes its bits.
-  if (m == 0) gradients.slot = rings.gradients.acquire(predecessors);
-  if (m > 0) predecessors.push_back(*gradients.ready);
-  uses.push_back({*gradients.slot, SlotRole::gradients, m == 0, false});
-  auto& input = boundary_[g][at(k, m)];
-  if (k > 0) {
-    predecessors.push_back(*input.ready);
-    uses.push_back({*input.slot, SlotRole::input, false, false});
+  for (const std::size_t g : gpus) {
+    const auto& weights = weights_[g][visit(k, true)];
+    auto& gradients = gradients_[g];
+    if (weights.ready) predecessors.push_back(*weights.ready);
+    if (weights.slot) uses.push_back({*weights.slot, SlotRole::weights, false, last_micro_batch});
+    // Micro-batch after micro-batch: the first one clears the slot, and a sum's order fixes its
+    // bits.
+    if (m == 0) gradients.slot = rings_[g].gradients.acquire(predecessors);
+    if (m > 0) predecessors.push_back(*gradients.ready);
+    uses.push_back({*gradients.slot, SlotRole::gradients, m == 0, false});
+    if (k > 0) {
+      const auto& input = boundary_[g][at(k, m)];
+      predecessors.push_back(*input.ready);
+      uses.push_back({*input.slot, SlotRole::input, false, false});
+    }
+    if (!has_head) {
+      const auto& output_gradient = boundary_[g][at(k + 1, m)];
+      predecessors.push_back(*output_gradient.ready);
+      uses.push_back({*output_gradient.slot, SlotRole::output_gradient, false, true});
+    }
+    if (plan_.submodels[k].keeps_activations) {
+      uses.push_back({kept_slots_[g][at(k, m)], SlotRole::kept, false, true});
+    }
   }
-  const auto& output_gradient = boundary_[g][at(k + 1, m)];
-  const bool has_head = k == last_;
-  if (!has_head) {
-    predecessors.push_back(*output_gradient.ready);
-    uses.push_back({*output_gradient.slot, SlotRole::output_gradient, false, true});
-  }
-  if (plan_.submodels[k].keeps_activations) {
-    uses.push_back({kept_slots_[g][at(k, m)], SlotRole::kept, false, true});
-  }
-  Task task = make_task(TaskKind::backward, Payload::none, g, k);
+  Task task = make_task(TaskKind::backward, Payload::none, gpus.front(), k);
   task.micro_batch = m;
-  const TaskId id = graph_.add(task, {{engines_[g].compute}}, predecessors, uses);
-  input.ready = id;
-  gradients.ready = id;
-  if (!has_head) rings.activation.release(*output_gradient.slot, {id});
-  if (last_micro_batch && weights.slot) rings.weights.release(*weights.slot, {id});
+  const TaskId id = graph_.add(task, compute_engines(group), predecessors, uses);
+  for (const std::size_t g : gpus) {
+    boundary_[g][at(k, m)].ready = id;
+    gradients_[g].ready = id;
+    if (!has_head) rings_[g].activation.release(*boundary_[g][at(k + 1, m)].slot, {id});
+    const auto& weights = weights_[g][visit(k, true)];
+    if (last_micro_batch && weights.slot) rings_[g].weights.release(*weights.slot, {id});
+  }
 }
 
 TaskGraph make_step_graph(const Plan& plan, std::uint32_t steps) {

@@ -58,9 +58,9 @@ class StepGraphBuilder {
 
   void add_step();
   void add_forward_phase(std::size_t submodel);
-  void add_forward(std::size_t gpu, std::size_t submodel, std::uint32_t micro_batch);
+  void add_forward(std::size_t group, std::size_t submodel, std::uint32_t micro_batch);
   void add_backward_phase(std::size_t submodel);
-  void add_backward(std::size_t gpu, std::size_t submodel, std::uint32_t micro_batch);
+  void add_backward(std::size_t group, std::size_t submodel, std::uint32_t micro_batch);
 
   void add_weights(std::size_t submodel, bool going_back);
   void add_fetch(std::size_t gpu, std::size_t submodel, bool going_back);
@@ -89,12 +89,17 @@ class StepGraphBuilder {
     return 2 * submodel + (going_back ? 1 : 0);
   }
   std::vector<EngineId> collective_engines() const;
+  std::vector<EngineId> compute_engines(std::size_t group) const;
+  // The GPUs that work on a micro-batch together; one, unless there is a tensor split.
+  std::vector<std::size_t> members(std::size_t group) const;
+  // The GPUs whose shards make up the flat buffer that this GPU has a shard of.
+  std::vector<std::size_t> sharers(std::size_t gpu) const;
   // Whether the input of a sub-model stays on the GPU from its forward to its backward.
   bool input_stays(std::size_t submodel) const;
   bool is_tied_head(std::size_t submodel) const { return tied_ && submodel == last_; }
 
   const Plan& plan_;
-  std::size_t gpus_;
+  std::size_t gpus_, groups_, ways_;
   std::size_t last_;  // sub-model: the head
   std::uint32_t micro_batches_;
   bool on_cpu_;

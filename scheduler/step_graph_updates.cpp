@@ -8,11 +8,11 @@
 namespace offstage::scheduler {
 
 void StepGraphBuilder::add_gradient_path(std::size_t k) {
-  if (gpus_ > 1) add_reduce_scatter(k);
+  if (groups_ > 1) add_reduce_scatter(k);
   if (plan_.submodels[k].state == StatePlace::resident) {
     PendingUpdate update{k, std::exchange(gradients_, {})};
     // With a second gradient slot backward goes on while this one is summed.
-    if (gpus_ > 1 && plan_.strategy.gradient_slots > 1) {
+    if (groups_ > 1 && plan_.strategy.gradient_slots > 1) {
       pending_ = std::move(update);
     } else {
       add_gpu_updates(update);
@@ -34,7 +34,7 @@ void StepGraphBuilder::add_reduce_scatter(std::size_t k) {
     uses.push_back({*gradients.slot, SlotRole::gradients, false, false});
   }
   Task task = make_task(TaskKind::reduce_scatter, Payload::gradients, 0, k);
-  task.bytes = {plan_.submodels[k].shard_elements * plan_.gpus() *
+  task.bytes = {plan_.submodels[k].shard_elements * plan_.replicas() *
                 element_bytes(plan_.workload.precision).sent_gradient};
   const TaskId reduce = graph_.add(task, collective_engines(), predecessors, uses);
   for (auto& gradients : gradients_) gradients.ready = reduce;
@@ -45,18 +45,18 @@ void StepGraphBuilder::add_gradient_offload(std::size_t g, std::size_t k) {
   std::vector<TaskId> predecessors{*gradients.ready};
   auto& host = host_gradients_[g][k];
   if (is_tied_head(k)) {
-    // One slot for good. Last step's readers: every GPU's update of the embedding, and this GPU's
-    // of the head.
+    // One slot for good. Last step's readers: the update of the embedding by every GPU that shares
+    // the buffer, and this GPU's of the head.
     host.slot = rings_[g].tied_gradients;
-    for (const auto& updates : last_update_) {
-      if (updates[0]) predecessors.push_back(*updates[0]);
+    for (const std::size_t other : sharers(g)) {
+      if (last_update_[other][0]) predecessors.push_back(*last_update_[other][0]);
     }
     if (const auto update = last_update_[g][k]) predecessors.push_back(*update);
   } else {
     host.slot = rings_[g].host_gradients.acquire(predecessors);
   }
   Task task = make_task(TaskKind::offload, Payload::gradients, g, k);
-  task.bytes = {shard_range(plan_.submodels[k], static_cast<std::int64_t>(g)).size() *
+  task.bytes = {shard_range(plan_.submodels[k], plan_.shard_of(g)).size() *
                 element_bytes(plan_.workload.precision).sent_gradient};
   const TaskId id = graph_.add(task, {{engines_[g].d2h}}, predecessors,
                                {{SlotUse{*gradients.slot, SlotRole::gradients, false, true},
@@ -73,13 +73,13 @@ void StepGraphBuilder::add_norm(std::size_t g, std::size_t k) {
   std::vector<SlotUse> uses{{*own.slot, SlotRole::host, false, false}};
   if (last_norm_[g]) predecessors.push_back(*last_norm_[g]);
   if (tied_ && k == 0) {
-    for (std::size_t other = 0; other < gpus_; ++other) {
+    for (const std::size_t other : sharers(g)) {
       predecessors.push_back(*host_gradients_[other][last_].ready);
       uses.push_back({*host_gradients_[other][last_].slot, SlotRole::host, false, false});
     }
   }
   Task task = make_task(TaskKind::norm, Payload::gradients, g, k);
-  task.elements = owned_range(plan_.submodels[k], static_cast<std::int64_t>(g)).size();
+  task.elements = owned_range(plan_.submodels[k], plan_.shard_of(g)).size();
   last_norm_[g] = graph_.add(task, {{engines_[g].optimizer}}, predecessors, uses);
 }
 
@@ -87,8 +87,7 @@ void StepGraphBuilder::add_gpu_updates(const PendingUpdate& pending) {
   for (std::size_t g = 0; g < gpus_; ++g) {
     const auto& gradients = pending.gradients[g];
     Task task = make_task(TaskKind::update, Payload::none, g, pending.submodel);
-    task.elements =
-        owned_range(plan_.submodels[pending.submodel], static_cast<std::int64_t>(g)).size();
+    task.elements = owned_range(plan_.submodels[pending.submodel], plan_.shard_of(g)).size();
     const TaskId id = graph_.add(task, {{engines_[g].compute}}, {{*gradients.ready}},
                                  {{SlotUse{*gradients.slot, SlotRole::gradients, false, true}}});
     rings_[g].gradients.release(*gradients.slot, {id});
@@ -115,7 +114,7 @@ void StepGraphBuilder::add_update(std::size_t g, std::size_t k, const Occupied& 
   std::vector<TaskId> predecessors{*own.ready};
   std::vector<SlotUse> uses{{*own.slot, SlotRole::host, false, true}};
   if (tied_ && k == 0) {
-    for (std::size_t other = 0; other < gpus_; ++other) {
+    for (const std::size_t other : sharers(g)) {
       const auto& head = host_gradients_[other][last_];
       predecessors.push_back(*head.ready);
       uses.push_back({*head.slot, SlotRole::host, false, true});
@@ -129,7 +128,7 @@ void StepGraphBuilder::add_update(std::size_t g, std::size_t k, const Occupied& 
     uses.push_back({*nvme_state.slot, SlotRole::host, false, false});
   }
   Task task = make_task(TaskKind::update, Payload::none, g, k);
-  task.elements = owned_range(plan_.submodels[k], static_cast<std::int64_t>(g)).size();
+  task.elements = owned_range(plan_.submodels[k], plan_.shard_of(g)).size();
   const TaskId id = graph_.add(task, {{engines_[g].optimizer}}, predecessors, uses);
   if (!is_tied_head(k)) rings_[g].host_gradients.release(*own.slot, {id});
   last_update_[g][k] = id;
@@ -140,8 +139,7 @@ StepGraphBuilder::Occupied StepGraphBuilder::add_nvme_read(std::size_t g, std::s
   const SlotId slot = rings_[g].host_nvme.acquire(predecessors);
   if (last_write_[g][k]) predecessors.push_back(*last_write_[g][k]);
   Task task = make_task(TaskKind::read, Payload::none, g, k);
-  task.bytes = {owned_range(plan_.submodels[k], static_cast<std::int64_t>(g)).size() *
-                nvme_bytes(plan_)};
+  task.bytes = {owned_range(plan_.submodels[k], plan_.shard_of(g)).size() * nvme_bytes(plan_)};
   const TaskId id = graph_.add(task, {{*engines_[g].nvme_read}}, predecessors,
                                {{SlotUse{slot, SlotRole::host, true, false}}});
   return {slot, id, {}};
@@ -149,8 +147,7 @@ StepGraphBuilder::Occupied StepGraphBuilder::add_nvme_read(std::size_t g, std::s
 
 void StepGraphBuilder::add_nvme_write(std::size_t g, std::size_t k, const Occupied& state) {
   Task task = make_task(TaskKind::write, Payload::none, g, k);
-  task.bytes = {owned_range(plan_.submodels[k], static_cast<std::int64_t>(g)).size() *
-                nvme_bytes(plan_)};
+  task.bytes = {owned_range(plan_.submodels[k], plan_.shard_of(g)).size() * nvme_bytes(plan_)};
   const TaskId id = graph_.add(task, {{*engines_[g].nvme_write}}, {{*last_update_[g][k]}},
                                {{SlotUse{*state.slot, SlotRole::host, false, true}}});
   rings_[g].host_nvme.release(*state.slot, {id});

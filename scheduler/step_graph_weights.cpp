@@ -16,7 +16,7 @@ void StepGraphBuilder::add_weights(std::size_t k, bool going_back) {
       add_fetch(g, k, going_back);
     }
   }
-  if (gpus_ > 1) add_all_gather(k, going_back);
+  if (groups_ > 1) add_all_gather(k, going_back);
 }
 
 // A GPU's shard: into its place in the weight slot, or, when the weights are resident, into the
@@ -36,17 +36,18 @@ void StepGraphBuilder::add_fetch(std::size_t g, std::size_t k, bool going_back) 
   wait_for(g, k);
   if (submodel.borrowed > 0) {
     // The borrowed matrix is cut differently here and in sub-model 0.
-    for (std::size_t other = 0; other < gpus_; ++other) wait_for(other, 0);
+    for (const std::size_t other : sharers(g)) wait_for(other, 0);
   }
   Task task = make_task(TaskKind::fetch, Payload::weights, g, k);
-  task.bytes = {shard_range(submodel, static_cast<std::int64_t>(g)).size() *
+  task.bytes = {shard_range(submodel, plan_.shard_of(g)).size() *
                 element_bytes(plan_.workload.precision).weight};
   weights_[g][visit(k, going_back)] = {
       slot, graph_.add(task, {{engines_[g].h2d}}, predecessors, uses), {}};
 }
 
-// Completes the weights on every GPU from everybody's shard. Resident shards lie outside the slots,
-// which are then taken here.
+// Completes the weights on every GPU from everybody's shard; with a tensor split, each rank's slice
+// from its shards in the groups, all ranks at once. Resident shards lie outside the slots, which
+// are then taken here.
 void StepGraphBuilder::add_all_gather(std::size_t k, bool going_back) {
   const auto& submodel = plan_.submodels[k];
   std::vector<TaskId> predecessors;
@@ -60,7 +61,7 @@ void StepGraphBuilder::add_all_gather(std::size_t k, bool going_back) {
     uses.push_back({*weights.slot, SlotRole::weights, from_resident, false});
   }
   Task task = make_task(TaskKind::all_gather, Payload::weights, 0, k);
-  task.bytes = {submodel.shard_elements * plan_.gpus() *
+  task.bytes = {submodel.shard_elements * plan_.replicas() *
                 element_bytes(plan_.workload.precision).weight};
   const TaskId gather = graph_.add(task, collective_engines(), predecessors, uses);
   for (std::size_t g = 0; g < gpus_; ++g) weights_[g][visit(k, going_back)].ready = gather;

@@ -1,5 +1,7 @@
 #include "scheduler/strategy.h"
 
+#include <fmt/format.h>
+
 namespace offstage::scheduler {
 namespace {
 
@@ -26,6 +28,19 @@ void read_packs(const platform::Node& node, StrategyRequest& request) {
   if (request.cuts->empty()) throw packs->error("a list of cuts needs at least one sub-model");
 }
 
+void read_split(const platform::Node& node, StrategyRequest& request) {
+  read_count(node, "tensor_ways", 1, kLargestKnob, request.tensor_ways);
+  const auto split = node.find("split");
+  if (!split) return;
+  request.split = split->choice({"batch", "tensor"}) == "batch" ? Split::batch : Split::tensor;
+  const std::int64_t ways = request.tensor_ways.value_or(request.split == Split::batch ? 1 : 2);
+  if ((request.split == Split::batch) != (ways == 1)) {
+    throw node.at("tensor_ways")
+        .error(fmt::format("{} contradicts split {}: batch has 1 way, tensor has more", ways,
+                           to_string(*request.split)));
+  }
+}
+
 void read_choices(const platform::Node& node, StrategyRequest& request) {
   if (const auto place = node.find("activations")) {
     request.activations =
@@ -45,6 +60,8 @@ void read_choices(const platform::Node& node, StrategyRequest& request) {
 }
 
 }  // namespace
+
+std::string to_string(Split split) { return split == Split::batch ? "batch" : "tensor"; }
 
 std::string to_string(ActivationPlace place) {
   return place == ActivationPlace::gpu ? "gpu" : "cpu";
@@ -83,11 +100,11 @@ StrategyRequest read_strategy(const platform::Node& node) {
     return request;
   }
   if (!node.is_map()) throw node.error("must be `auto` or a map of knobs");
-  node.allow_keys({"split", "layers_per_submodel", "micro_batch", "weight_slots", "gradient_slots",
-                   "host_gradient_slots", "activations", "spare_activation_slots", "resident_state",
-                   "resident_weights", "kept_activations", "nvme_state", "nvme_slots", "moments",
-                   "clipping", "policy", "submit_ahead"});
-  if (const auto split = node.find("split")) split->choice({"batch"});
+  node.allow_keys({"split", "tensor_ways", "layers_per_submodel", "micro_batch", "weight_slots",
+                   "gradient_slots", "host_gradient_slots", "activations", "spare_activation_slots",
+                   "resident_state", "resident_weights", "kept_activations", "nvme_state",
+                   "nvme_slots", "moments", "clipping", "policy", "submit_ahead"});
+  read_split(node, request);
   read_packs(node, request);
   read_count(node, "micro_batch", 1, kLargestKnob, request.micro_batch);
   read_count(node, "weight_slots", 1, kMostSlots, request.weight_slots);

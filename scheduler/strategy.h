@@ -11,7 +11,10 @@
 // the rest.
 namespace offstage::scheduler {
 
-enum class Split { batch };
+// How a sub-model becomes parallel tasks. batch: every GPU holds all of it for a moment and works
+// on its own micro-batches. tensor: groups of GPUs hold and compute their columns and rows of it
+// and work on the same micro-batch; the groups share the batch. For steps with few samples.
+enum class Split { batch, tensor };
 
 // Where the activations at the cuts between sub-models wait for the backward pass.
 enum class ActivationPlace { gpu, cpu };
@@ -26,7 +29,9 @@ enum class MomentPrecision { f32, bf16 };
 enum class Clipping { none, exact };
 
 struct Strategy {
-  Split split = Split::batch;
+  // GPUs in a group, consecutive ones: 1 is the batch split, all is the tensor split, what lies
+  // between is a mix.
+  std::int64_t tensor_ways = 1;
   // Blocks of each sub-model between embedding and head, which are sub-models of their own: equal
   // packs, the last may be smaller, or as listed in `cuts`.
   std::int64_t layers_per_submodel = 1;
@@ -57,6 +62,8 @@ struct Strategy {
 // What the user fixed; the rest is the planner's to choose. Moments and clipping change what is
 // computed, so they are never the planner's: unnamed, they are f32 and none.
 struct StrategyRequest {
+  std::optional<Split> split;  // tensor: more than one way, how many is the planner's unless fixed
+  std::optional<std::int64_t> tensor_ways;
   std::optional<std::int64_t> layers_per_submodel;
   std::optional<std::vector<std::int64_t>> cuts;
   std::optional<std::int64_t> micro_batch;
@@ -80,6 +87,7 @@ struct StrategyRequest {
 // Errors: Error(bad_input) with place, allowed values and nearest match.
 StrategyRequest read_strategy(const platform::Node& node);
 
+std::string to_string(Split split);
 std::string to_string(ActivationPlace place);
 std::string to_string(PolicyKind policy);
 std::string to_string(MomentPrecision precision);

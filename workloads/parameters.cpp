@@ -17,8 +17,8 @@ std::int64_t fused_size(const Model& model) { return query_size(model) + 2 * key
 void gpt2_block(const Model& model, TensorList& list) {
   const std::int64_t hidden = model.hidden;
   list.norm("ln_1", hidden, true);
-  list.transposed_linear("attn.c_attn", 3 * hidden, hidden, true);
-  list.transposed_linear("attn.c_proj", hidden, hidden, true);
+  list.transposed_linear("attn.c_attn", fused_size(model), hidden, true);
+  list.transposed_linear("attn.c_proj", hidden, query_size(model), true);
   list.norm("ln_2", hidden, true);
   list.transposed_linear("mlp.c_fc", model.ffn, hidden, true);
   list.transposed_linear("mlp.c_proj", hidden, model.ffn, true);
@@ -28,9 +28,9 @@ void opt_block(const Model& model, TensorList& list) {
   const std::int64_t hidden = model.hidden;
   list.norm("self_attn_layer_norm", hidden, true);
   for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
-    list.linear(fmt::format("self_attn.{}", name), hidden, hidden, model.qkv_bias);
+    list.linear(fmt::format("self_attn.{}", name), query_size(model), hidden, model.qkv_bias);
   }
-  list.linear("self_attn.out_proj", hidden, hidden, model.attention_out_bias);
+  list.linear("self_attn.out_proj", hidden, query_size(model), model.attention_out_bias);
   list.norm("final_layer_norm", hidden, true);
   list.linear("fc1", model.ffn, hidden, model.ffn_bias);
   list.linear("fc2", hidden, model.ffn, model.ffn_bias);
@@ -39,7 +39,7 @@ void opt_block(const Model& model, TensorList& list) {
 void gpt_neox_block(const Model& model, TensorList& list) {
   list.norm("input_layernorm", model.hidden, true);
   list.linear("attention.query_key_value", fused_size(model), model.hidden, model.qkv_bias);
-  list.linear("attention.dense", model.hidden, model.hidden, model.attention_out_bias);
+  list.linear("attention.dense", model.hidden, query_size(model), model.attention_out_bias);
   list.norm("post_attention_layernorm", model.hidden, true);
   list.linear("mlp.dense_h_to_4h", model.ffn, model.hidden, true);
   list.linear("mlp.dense_4h_to_h", model.hidden, model.ffn, true);
@@ -47,9 +47,10 @@ void gpt_neox_block(const Model& model, TensorList& list) {
 
 void gptj_block(const Model& model, TensorList& list) {
   list.norm("ln_1", model.hidden, true);
-  for (const char* name : {"q_proj", "k_proj", "v_proj", "out_proj"}) {
-    list.linear(fmt::format("attn.{}", name), model.hidden, model.hidden, false);
+  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
+    list.linear(fmt::format("attn.{}", name), query_size(model), model.hidden, false);
   }
+  list.linear("attn.out_proj", model.hidden, query_size(model), false);
   list.linear("mlp.fc_in", model.ffn, model.hidden, true);
   list.linear("mlp.fc_out", model.hidden, model.ffn, true);
 }
@@ -67,7 +68,7 @@ void phi_block(const Model& model, TensorList& list) {
 void bloom_block(const Model& model, TensorList& list) {
   list.norm("input_layernorm", model.hidden, true);
   list.linear("self_attention.query_key_value", fused_size(model), model.hidden, true);
-  list.linear("self_attention.dense", model.hidden, model.hidden, true);
+  list.linear("self_attention.dense", model.hidden, query_size(model), true);
   list.norm("post_attention_layernorm", model.hidden, true);
   list.linear("mlp.dense_h_to_4h", model.ffn, model.hidden, true);
   list.linear("mlp.dense_4h_to_h", model.hidden, model.ffn, true);
@@ -92,7 +93,7 @@ void falcon_block(const Model& model, TensorList& list) {
 void mpt_block(const Model& model, TensorList& list) {
   list.norm("norm_1", model.hidden, model.norm_bias);
   list.linear("attn.Wqkv", fused_size(model), model.hidden, model.qkv_bias);
-  list.linear("attn.out_proj", model.hidden, model.hidden, model.attention_out_bias);
+  list.linear("attn.out_proj", model.hidden, query_size(model), model.attention_out_bias);
   list.norm("norm_2", model.hidden, model.norm_bias);
   list.linear("ffn.up_proj", model.ffn, model.hidden, model.ffn_bias);
   list.linear("ffn.down_proj", model.hidden, model.ffn, model.ffn_bias);

@@ -34,7 +34,9 @@ TEST_CASE("a bad strategy is refused with the place and what is allowed", "[sche
   CHECK_THROWS_WITH(read("{micro_batch: 0}"), Catch::Contains("0"));
   CHECK_THROWS_WITH(read("{activations: disk}"), Catch::Contains("gpu") && Catch::Contains("cpu"));
   CHECK_THROWS_WITH(read("[1, 2]"), Catch::Contains("map of knobs"));
-  CHECK_THROWS_WITH(read("{split: tensor}"), Catch::Contains("batch"));
+  CHECK_THROWS_WITH(read("{split: expert}"), Catch::Contains("batch"));
+  CHECK_THROWS_WITH(read("{split: batch, tensor_ways: 2}"), Catch::Contains("contradicts"));
+  CHECK_THROWS_WITH(read("{split: tensor, tensor_ways: 1}"), Catch::Contains("contradicts"));
 }
 
 }  // namespace
