@@ -273,8 +273,9 @@ class NodeReader {
 
   void read_gpus() {
     Names names("GPU");
-    for (const Node& node :
-         changes_.keep(nonempty_list(root_, "gpus", "a machine has at least one GPU"))) {
+    const auto nodes =
+        changes_.keep(nonempty_list(root_, "gpus", "a machine has at least one GPU"));
+    for (const Node& node : nodes) {
       node.allow_keys({"name", "model", "parent", "link", "numa_node", "speed"});
       Gpu gpu;
       gpu.name = names.define(node);
@@ -285,7 +286,7 @@ class NodeReader {
       if (const auto numa = node.find("numa_node")) gpu.numa_node = read_numa(*numa, gpu.socket);
       if (const auto speed = node.find("speed")) gpu.speed = speed->number(0.01, 100.0);
       gpu.pool = machine_.pools.size();
-      machine_.pools.push_back(gpu_pool(gpu));
+      machine_.pools.push_back(gpu_pool(gpu, nodes.size()));
       check_room(changes_.gpu_memory_place().value_or(node), machine_.pools.back());
       ports_.gpus.push_back(add_port(gpu.name + ".pcie", node.at("link"), LinkKind::pcie));
       machine_.gpus.push_back(std::move(gpu));
@@ -302,13 +303,14 @@ class NodeReader {
     return numa;
   }
 
-  Pool gpu_pool(const Gpu& gpu) const {
+  Pool gpu_pool(const Gpu& gpu, std::size_t gpus) const {
     const GpuModel& model = machine_.gpu_models[gpu.model];
     Pool pool{gpu.name, PoolKind::gpu, model.memory, {}};
     if (model.context_bytes.value.value > 0) {
       pool.reserves.push_back({"context and kernels", model.context_bytes});
     }
-    if (model.collective_bytes.value.value > 0) {
+    // A GPU alone has nobody to talk to, and the collective library is never started.
+    if (model.collective_bytes.value.value > 0 && gpus > 1) {
       pool.reserves.push_back({"collective library", model.collective_bytes});
     }
     const auto& others = model_reserves_[gpu.model];

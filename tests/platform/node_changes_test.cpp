@@ -48,6 +48,9 @@ TEST_CASE("a run config takes some GPUs of a machine, by number or by name", "[p
   CHECK_FALSE(one.collective_route);
   // host0 and gpu0; the second GPU's memory is no pool of this machine.
   CHECK(one.pools.size() == 2);
+  // Without a second GPU no collective library starts: only the context's 1 GiB is taken.
+  REQUIRE(one.pools[one.gpus[0].pool].reserves.size() == 1);
+  CHECK(one.pools[one.gpus[0].pool].reserves[0].bytes.value == gibibytes(1));
 
   const Machine other = changed.read("{name: small.yaml, gpus: [gpu1]}");
   REQUIRE(other.gpus.size() == 1);
