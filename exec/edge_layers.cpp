@@ -19,6 +19,7 @@
 
 #include "exec/elementwise.h"
 #include "exec/tensor_ops.h"
+#include "workloads/logits_chunk.h"
 
 // The two ends of a model: word vectors (and learned positions) in, logits and loss out.
 namespace offstage::exec {
@@ -41,36 +42,69 @@ class NormedHead final : public HeadLayer {
   double loss(const Weights& weights, const float* input,
               const std::int64_t* targets) const override {
     const at::Tensor x = view_of(input, context_.tokens(), context_.model.hidden);
-    at::Tensor log_p = log_probabilities(weights, norm_.forward(weights.own, x, nullptr));
-    return std::get<0>(summed_loss(log_p, targets)).item<float>();
+    const at::Tensor normed = norm_.forward(weights.own, x, nullptr);
+    double sum = 0.0;
+    for_chunks(normed, targets, [&](const Chunk& chunk) {
+      const at::Tensor log_p = log_probabilities(weights, chunk.normed);
+      sum += std::get<0>(summed_loss(log_p, chunk)).item<float>();
+    });
+    return sum;
   }
 
   double backward(const Weights& weights, const Pass& pass) const override {
     const at::Tensor x = view_of(pass.input, context_.tokens(), context_.model.hidden);
     NormStatistics statistics;
+    // Becomes its own gradient, chunk by chunk.
     at::Tensor normed = norm_.forward(weights.own, x, &statistics);
-    at::Tensor log_p = log_probabilities(weights, normed);
-    auto [loss, total_weight] = summed_loss(log_p, pass.targets);
-    at::Tensor scale = at::full({}, 1.0, at::kFloat).div_(pass.loss_tokens);
-    at::Tensor dlogits = at::nll_loss_backward(scale, log_p, token_view(pass.targets), {},
-                                               at::Reduction::Sum, kIgnoredToken, total_weight);
-    at::_log_softmax_backward_data_out(dlogits, dlogits, log_p, 1, at::kFloat);
-    log_p.reset();
-    add_matrix_gradient(pass.gradients, at::mm(dlogits.t(), normed));
-    normed.reset();
-    at::Tensor dnormed = at::mm(dlogits, matrix(weights));
-    dlogits.reset();
+    double sum = 0.0;
+    Gradients gradients = pass.gradients;
+    for_chunks(normed, pass.targets, [&](const Chunk& chunk) {
+      sum += chunk_backward(weights, chunk, pass.loss_tokens, gradients);
+      gradients.accumulate = true;
+    });
     norm_.backward({.weights = weights.own,
                     .x = x,
                     .statistics = std::move(statistics),
-                    .dy = std::move(dnormed),
+                    .dy = std::move(normed),
                     .residual = {},
                     .out = view_of(pass.input_gradient, context_.tokens(), context_.model.hidden),
                     .gradients = pass.gradients});
-    return loss.item<float>();
+    return sum;
   }
 
  private:
+  struct Chunk {
+    at::Tensor normed;                      // [tokens of the chunk, hidden]
+    const std::int64_t* targets = nullptr;  // of the chunk
+
+    std::int64_t tokens() const { return normed.size(0); }
+  };
+
+  template <typename Work>
+  void for_chunks(const at::Tensor& normed, const std::int64_t* targets, const Work& work) const {
+    const std::int64_t rows = workloads::logits_chunk(context_.model.vocab, context_.tokens());
+    for (std::int64_t first = 0; first < context_.tokens(); first += rows) {
+      const std::int64_t count = std::min(rows, context_.tokens() - first);
+      work(Chunk{normed.narrow(0, first, count), targets + first});
+    }
+  }
+
+  // The chunk's loss; leaves the gradient of `normed` in its place.
+  double chunk_backward(const Weights& weights, const Chunk& chunk, std::int64_t loss_tokens,
+                        const Gradients& gradients) const {
+    at::Tensor log_p = log_probabilities(weights, chunk.normed);
+    auto [loss, total_weight] = summed_loss(log_p, chunk);
+    at::Tensor scale = at::full({}, 1.0, at::kFloat).div_(loss_tokens);
+    at::Tensor dlogits = at::nll_loss_backward(scale, log_p, token_view(chunk), {},
+                                               at::Reduction::Sum, kIgnoredToken, total_weight);
+    at::_log_softmax_backward_data_out(dlogits, dlogits, log_p, 1, at::kFloat);
+    log_p.reset();
+    add_matrix_gradient(gradients, at::mm(dlogits.t(), chunk.normed));
+    at::Tensor dnormed = chunk.normed;
+    at::mm_out(dnormed, dlogits, matrix(weights));
+    return loss.item<float>();
+  }
+
   // [vocab, hidden]
   at::Tensor matrix(const Weights& weights) const {
     const float* data = matrix_ ? weights.own + matrix_->offset : weights.tied;
@@ -82,12 +116,12 @@ class NormedHead final : public HeadLayer {
     at::_log_softmax_out(logits, logits, 1, false);
     return logits;
   }
-  at::Tensor token_view(const std::int64_t* tokens) const {
-    return at::from_blob(const_cast<std::int64_t*>(tokens), {context_.tokens()}, at::kLong);
+  at::Tensor token_view(const Chunk& chunk) const {
+    return at::from_blob(const_cast<std::int64_t*>(chunk.targets), {chunk.tokens()}, at::kLong);
   }
   std::tuple<at::Tensor, at::Tensor> summed_loss(const at::Tensor& log_p,
-                                                 const std::int64_t* targets) const {
-    return at::nll_loss_forward(log_p, token_view(targets), {}, at::Reduction::Sum, kIgnoredToken);
+                                                 const Chunk& chunk) const {
+    return at::nll_loss_forward(log_p, token_view(chunk), {}, at::Reduction::Sum, kIgnoredToken);
   }
   void add_matrix_gradient(const Gradients& gradients, const at::Tensor& gradient) const {
     if (matrix_) {

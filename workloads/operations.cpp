@@ -1,5 +1,6 @@
 #include "workloads/operations.h"
 
+#include "workloads/logits_chunk.h"
 #include "workloads/pass_builder.h"
 
 namespace offstage::workloads {
@@ -182,7 +183,8 @@ Passes head_operations(const Model& model, const Batch& batch) {
   if (model.embedding_dim != model.hidden) {
     builder.linear("project_out", model.embedding_dim, model.hidden, false);
   }
-  builder.linear("lm_head", model.vocab, model.embedding_dim, model.head_bias);
+  const std::int64_t chunk = logits_chunk(model.vocab, builder.tokens());
+  builder.chunked_linear("lm_head", {model.vocab, model.embedding_dim, model.head_bias}, chunk);
   const std::int64_t logits = builder.tokens() * model.vocab;
   if (batch.precision == platform::Precision::bf16) {
     // One kernel from bf16 logits to f32 log-probabilities, one from those to the bf16 gradient.

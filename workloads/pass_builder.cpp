@@ -55,26 +55,36 @@ PassBuilder::PassBuilder(const Model& model, const Batch& batch)
       tokens_(batch.micro_batch * batch.sequence_length),
       element_(element_size(batch.precision)) {}
 
-void PassBuilder::gemm_backward(const std::string& name, std::int64_t out, std::int64_t in,
-                                std::vector<Operation>& group) const {
-  group.push_back(gemm_operation(name + ".dgrad", {tokens_, in, out}, element_, element_));
-  if (batch_.precision == platform::Precision::bf16) {
-    group.push_back(
-        gemm_operation(name + ".wgrad", {out, in, tokens_}, element_, 2 * kGradientBytes));
-  } else {
-    group.push_back(gemm_operation(name + ".wgrad", {out, in, tokens_}, element_, kGradientBytes));
-    group.push_back(memory_operation(name + ".accumulate", 3 * kGradientBytes * out * in, 1));
-  }
+void PassBuilder::linear(const std::string& name, std::int64_t out, std::int64_t in, bool bias) {
+  chunked_linear(name, {out, in, bias}, tokens_);
 }
 
-void PassBuilder::linear(const std::string& name, std::int64_t out, std::int64_t in, bool bias) {
-  forward_.push_back(gemm_operation(name, {tokens_, out, in}, element_, element_));
-  std::vector<Operation> group;
-  gemm_backward(name, out, in, group);
+void PassBuilder::chunked_linear(const std::string& name, const LinearShape& shape,
+                                 std::int64_t rows) {
+  const auto [out, in, bias] = shape;
+  const std::int64_t chunks = (tokens_ + rows - 1) / rows;
+  const auto repeated = [&](Operation operation) {
+    operation.count = operation.kind == OperationKind::gemm ? chunks : 1;
+    operation.kernels *= static_cast<int>(chunks);
+    // Exact where the last chunk is smaller.
+    if (operation.kind == OperationKind::gemm) operation.flops = {product(tokens_, out, in)};
+    operation.bytes = operation.bytes * chunks;
+    return operation;
+  };
+  forward_.push_back(repeated(gemm_operation(name, {rows, out, in}, element_, element_)));
+  const std::int64_t result = f32() ? kGradientBytes : 2 * kGradientBytes;
+  std::vector<Operation> group{
+      repeated(gemm_operation(name + ".dgrad", {rows, in, out}, element_, element_)),
+      repeated(gemm_operation(name + ".wgrad", {out, in, rows}, element_, result))};
+  if (f32()) {
+    group.push_back(
+        repeated(memory_operation(name + ".accumulate", 3 * kGradientBytes * out * in, 1)));
+  }
   if (bias) {
-    const std::int64_t sum = element_ * tokens_ * out;
-    group.push_back(f32() ? memory_operation(name + ".bias_grad", sum + 3 * kGradientBytes * out, 2)
-                          : memory_operation(name + ".bias_grad", sum, 1));
+    const std::int64_t sum = element_ * rows * out;
+    group.push_back(
+        repeated(f32() ? memory_operation(name + ".bias_grad", sum + 3 * kGradientBytes * out, 2)
+                       : memory_operation(name + ".bias_grad", sum, 1)));
   }
   backward_groups_.push_back(std::move(group));
 }

@@ -10,12 +10,19 @@
 // need; the backward pass is the reverse of the forward one.
 namespace offstage::workloads {
 
+struct LinearShape {
+  std::int64_t out = 0, in = 0;
+  bool bias = false;
+};
+
 class PassBuilder {
  public:
   PassBuilder(const Model& model, const Batch& batch);
 
   // tokens x in -> tokens x out, with its weight's and its bias's gradients.
   void linear(const std::string& name, std::int64_t out, std::int64_t in, bool bias);
+  // The same in chunks of `rows` tokens.
+  void chunked_linear(const std::string& name, const LinearShape& shape, std::int64_t rows);
   // The same for `rows` rows spread evenly over up to `experts` weights of their own.
   void expert_linear(const std::string& name, std::int64_t out, std::int64_t in, std::int64_t rows);
   // qk_dim and value_dim differ only with latent attention.
@@ -38,8 +45,6 @@ class PassBuilder {
   Passes take();
 
  private:
-  void gemm_backward(const std::string& name, std::int64_t out, std::int64_t in,
-                     std::vector<Operation>& group) const;
   bool f32() const { return batch_.precision == platform::Precision::f32; }
 
   const Model& model_;

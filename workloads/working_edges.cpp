@@ -1,3 +1,4 @@
+#include "workloads/logits_chunk.h"
 #include "workloads/operations.h"
 #include "workloads/working_families.h"
 
@@ -12,57 +13,54 @@ constexpr std::int64_t kIndexBytes = 8;
 // The loss and the number of tokens it sums over.
 constexpr std::int64_t kScalars = 2 * kFloat;
 
-// Normed (and projected) activations to log-probabilities, which lie where the f32 logits lay.
-void logits_forward(ScriptWriter& writer, const Model& model, const WorkingSizes& sizes,
-                    bool keep) {
+// Normed (and projected) activations of all tokens.
+void head_input(ScriptWriter& writer, const Model& model, const WorkingSizes& sizes, bool keep) {
   if (model.final_norm) {
     norm_forward(writer, model, sizes, {"norm", "normed", model.hidden, keep});
   }
   if (model.embedding_dim != model.hidden) {
     writer.take("projected", sizes.matrix(sizes.tokens, model.embedding_dim));
   }
+}
+
+// A chunk's log-probabilities, which lie where its f32 logits lay. The first chunk is the largest.
+void logits_forward(ScriptWriter& writer, const Model& model, const WorkingSizes& sizes) {
+  const std::int64_t chunk = logits_chunk(model.vocab, sizes.tokens);
   if (!sizes.f32) {
-    writer.take("logits", sizes.matrix(sizes.tokens, model.vocab));
+    writer.take("logits", sizes.matrix(chunk, model.vocab));
   }
-  writer.take("log_probabilities", kFloat * sizes.tokens * model.vocab);
+  writer.take("log_probabilities", kFloat * chunk * model.vocab);
   if (!sizes.f32) {
     writer.drop("logits");
   }
 }
 
-void drop_inputs(ScriptWriter& writer, const Model& model) {
-  if (model.final_norm) {
-    writer.drop("normed");
-  }
-  if (model.embedding_dim != model.hidden) {
-    writer.drop("projected");
-  }
-}
-
+// The gradient of the head's input is written over the input, chunk by chunk.
 MemoryScript head_backward(const Model& model, const WorkingSizes& sizes) {
+  const std::int64_t chunk = logits_chunk(model.vocab, sizes.tokens);
   ScriptWriter writer;
-  logits_forward(writer, model, sizes, true);
+  head_input(writer, model, sizes, true);
+  logits_forward(writer, model, sizes);
   writer.take("loss", kScalars);
   writer.take("loss_scale", kFloat);
   if (sizes.f32) {
-    writer.take("dlogits", kFloat * sizes.tokens * model.vocab);
+    writer.take("dlogits", kFloat * chunk * model.vocab);
   } else {  // one kernel from log-probabilities and targets to the gradient in bf16
-    writer.take("dlogits", sizes.matrix(sizes.tokens, model.vocab));
+    writer.take("dlogits", sizes.matrix(chunk, model.vocab));
   }
   writer.drop("log_probabilities");
   touch_linear_gradient(writer, sizes,
                         {"lm_head", model.vocab, model.embedding_dim, model.head_bias});
-  drop_inputs(writer, model);
-  writer.take("dnormed", sizes.hidden);
   writer.drop("dlogits");
-  if (model.final_norm) {
-    norm_backward(writer, model, sizes, {"norm", "dnormed", "dinput", model.hidden});
-    writer.drop("dinput");
-  } else {
-    writer.drop("dnormed");
-  }
   writer.drop("loss_scale");
   writer.drop("loss");
+  if (model.embedding_dim != model.hidden) {
+    writer.drop("projected");
+  }
+  if (model.final_norm) {
+    norm_backward(writer, model, sizes, {"norm", "normed", "dinput", model.hidden});
+    writer.drop("dinput");
+  }
   return writer.script();
 }
 
@@ -110,10 +108,16 @@ LayerScripts block_scripts(const Model& model, const Batch& batch, BlockKind kin
 LayerScripts head_scripts(const Model& model, const Batch& batch) {
   const WorkingSizes sizes(model, batch);
   ScriptWriter forward;
-  logits_forward(forward, model, sizes, false);
-  drop_inputs(forward, model);
+  head_input(forward, model, sizes, false);
+  logits_forward(forward, model, sizes);
   forward.touch("loss", kScalars);
   forward.drop("log_probabilities");
+  if (model.embedding_dim != model.hidden) {
+    forward.drop("projected");
+  }
+  if (model.final_norm) {
+    forward.drop("normed");
+  }
   return {forward.script(), {}, head_backward(model, sizes)};
 }
 

@@ -114,6 +114,48 @@ TEST_CASE("forward with the head gives the loss that backward reports", "[exec]"
   CHECK(loss == partitioned_step(table, {0}, weights, batches).loss);
 }
 
+TEST_CASE("a head in chunks of tokens gives what as many micro-batches of a chunk give", "[exec]") {
+  set_compute_threads(1);
+  auto model = llama_model(false);
+  model.vocab = 530'000;  // chunks of 128 tokens
+  const auto run = [&](std::int64_t tokens, const std::vector<float>& input, std::int64_t first,
+                       std::vector<float>& gradients, std::vector<float>& input_gradient) {
+    const auto table = table_of(model, 1, tokens);
+    const std::size_t head = table.layers.size() - 1;
+    const SubModelCompute part(table, head, head + 1);
+    const std::vector<float> weights = make_weights(table, 5).back();
+    const bool accumulate = !gradients.empty();
+    gradients.resize(weights.size());
+    std::vector<std::int64_t> targets(200);
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      targets[i] = static_cast<std::int64_t>(7919 * i) % model.vocab;
+    }
+    const std::int64_t offset = first * model.hidden;
+    return part.backward({weights.data(), nullptr},
+                         {targets.data() + first, targets.data() + first},
+                         {.input = input.data() + offset,
+                          .output_gradient = nullptr,
+                          .input_gradient = input_gradient.data() + offset,
+                          .loss_tokens = 200,
+                          .gradients = {gradients.data(), nullptr, accumulate}});
+  };
+  std::vector<float> input(static_cast<std::size_t>(200 * model.hidden));
+  for (std::size_t i = 0; i < input.size(); ++i) {
+    input[i] = static_cast<float>(i % 17) - 8.0F;
+  }
+  std::vector<float> dx(input.size()), dx_parts(input.size());
+  std::vector<float> gradients, in_parts;
+  const double loss = run(200, input, 0, gradients, dx);
+  const double loss_of_parts =
+      run(128, input, 0, in_parts, dx_parts) + run(72, input, 128, in_parts, dx_parts);
+  CHECK(loss == loss_of_parts);
+  CHECK(differing(dx, dx_parts) == 0);
+  // The norm's gradient is one sum over all tokens in the one and two sums in the other.
+  const auto norm = static_cast<std::ptrdiff_t>(model.hidden);
+  CHECK(differing({gradients.begin() + norm, gradients.end()},
+                  {in_parts.begin() + norm, in_parts.end()}) == 0);
+}
+
 TEST_CASE("a model the executor can't compute is refused by name", "[exec]") {
   offstage::workloads::Model model = gpt2_model();
   model.family = offstage::workloads::Family::bloom;

@@ -31,7 +31,7 @@ Peaks measured_peaks(const offstage::workloads::LayerTable& table, std::size_t f
   const auto matrix = static_cast<std::size_t>(table.model.vocab * table.model.hidden);
   std::vector<float> tied(matrix, 0.01F), tied_gradient(matrix);
   std::vector<float> input(activation, 0.5F), output(activation), gradient(activation, 0.1F);
-  Arena arena("gpu0", mebibytes(512));
+  Arena arena("gpu0", mebibytes(1024));
   Peaks peaks;
   {
     const ArenaScope scope(arena, {"forward", "working space"});
@@ -91,5 +91,24 @@ TEST_CASE("a pass takes the working memory that was planned, to the byte", "[exe
         }
       }
     }
+  }
+}
+
+TEST_CASE("a head whose logits come in chunks takes one chunk's memory, to the byte", "[exec]") {
+  install_arena_allocator();
+  set_compute_threads(1);
+  for (auto model : {gpt2_model(), llama_model(false)}) {
+    // 128 tokens of 530,000 words are 259 MiB, twice as many are more than 512: chunks of 128.
+    model.vocab = 530'000;
+    model.max_positions = 256;
+    const auto table = table_of(model, 1, 200);
+    const std::size_t head = table.layers.size() - 1;
+    CAPTURE(model.name);
+    const Peaks peaks = measured_peaks(table, head, head + 1);
+    const auto planned = offstage::scheduler::compute_memory(table, head, head + 1, false);
+    CHECK(peaks.forward.value == planned.forward.value);
+    CHECK(peaks.backward.value == planned.backward.value);
+    // Log-probabilities and their gradient, or the matrix' gradient beside the latter.
+    CHECK(planned.backward < mebibytes(600));
   }
 }

@@ -155,5 +155,17 @@ TEST_CASE("f32 counts the operations that the executor calls", "[workloads][unit
   CHECK(kernels(llama.backward) == 21 + 30 + 1 + 1 + 4 + 5 + 3 + 2);
 }
 
+TEST_CASE("the head's product comes in chunks of tokens, with the weights read for each",
+          "[workloads][unit]") {
+  // 128,256 words: 1,024 tokens are 501 MiB of f32 logits. 131,072 tokens are 128 chunks.
+  const Batch batch{.micro_batch = 1, .sequence_length = 131072};
+  const Passes passes = head_operations(load("llama-3-70b"), batch);
+  const Operation& product = find(passes.forward, "lm_head");
+  CHECK(product.m == 1024);
+  CHECK(product.count == 128);
+  CHECK(product.flops.value == 2.0 * 131072.0 * 128256.0 * 8192.0);
+  CHECK(product.bytes.value == 2LL * (131072LL * 8192 + 128LL * 8192 * 128256 + 131072LL * 128256));
+}
+
 }  // namespace
 }  // namespace offstage::workloads
