@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <type_traits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 
 #include "platform/document.h"
 #include "platform/error.h"
+#include "scheduler/strategy_knobs.h"
 
 namespace offstage::scheduler {
 namespace {
@@ -18,28 +20,28 @@ using nlohmann::json;
 // Raised whenever a reader of the old form would misread the new one.
 constexpr int kPlanVersion = 1;
 
+template <typename T>
+json knob_to_json(const T& knob) {
+  if constexpr (std::is_enum_v<T>) {
+    return to_string(knob);
+  } else {
+    return knob;
+  }
+}
+
 json strategy_to_json(const Strategy& strategy) {
   json packs = strategy.layers_per_submodel;
   if (!strategy.cuts.empty()) packs = strategy.cuts;
   const Split split = strategy.tensor_ways == 1 ? Split::batch : Split::tensor;
-  return {{"split", to_string(split)},
-          {"tensor_ways", strategy.tensor_ways},
-          {"layers_per_submodel", packs},
-          {"micro_batch", strategy.micro_batch},
-          {"weight_slots", strategy.weight_slots},
-          {"gradient_slots", strategy.gradient_slots},
-          {"host_gradient_slots", strategy.host_gradient_slots},
-          {"activations", to_string(strategy.activations)},
-          {"spare_activation_slots", strategy.spare_activation_slots},
-          {"resident_state", strategy.resident_state},
-          {"resident_weights", strategy.resident_weights},
-          {"kept_activations", strategy.kept_activations},
-          {"nvme_state", strategy.nvme_state},
-          {"nvme_slots", strategy.nvme_slots},
-          {"moments", to_string(strategy.moments)},
-          {"clipping", to_string(strategy.clipping)},
-          {"policy", to_string(strategy.policy)},
-          {"submit_ahead", strategy.submit_ahead}};
+  json object{{"split", to_string(split)},
+              {"layers_per_submodel", packs},
+              {"moments", to_string(strategy.moments)},
+              {"clipping", to_string(strategy.clipping)}};
+  const StrategyRequest unused;
+  for_each_knob(strategy, unused, [&object](const char* name, const auto& knob, const auto&) {
+    object[name] = knob_to_json(knob);
+  });
+  return object;
 }
 
 json workload_to_json(const workloads::Workload& workload) {
@@ -90,32 +92,14 @@ json essence(const Plan& plan) {
 
 Strategy complete_strategy(const platform::Node& node) {
   const StrategyRequest request = read_strategy(node);
-  const auto need = [&node](const auto& knob, const char* name) {
-    if (!knob) throw node.error(fmt::format("a plan fixes every knob; `{}` is missing", name));
-    return *knob;
+  const auto missing = [&node](const char* name) {
+    return node.error(fmt::format("a plan fixes every knob; `{}` is missing", name));
   };
-  Strategy strategy;
-  if (request.cuts) {
-    strategy.cuts = *request.cuts;
-  } else {
-    strategy.layers_per_submodel = need(request.layers_per_submodel, "layers_per_submodel");
-  }
-  strategy.tensor_ways = need(request.tensor_ways, "tensor_ways");
-  strategy.micro_batch = need(request.micro_batch, "micro_batch");
-  strategy.weight_slots = need(request.weight_slots, "weight_slots");
-  strategy.gradient_slots = need(request.gradient_slots, "gradient_slots");
-  strategy.host_gradient_slots = need(request.host_gradient_slots, "host_gradient_slots");
-  strategy.activations = need(request.activations, "activations");
-  strategy.spare_activation_slots = need(request.spare_activation_slots, "spare_activation_slots");
-  strategy.resident_state = need(request.resident_state, "resident_state");
-  strategy.resident_weights = need(request.resident_weights, "resident_weights");
-  strategy.kept_activations = need(request.kept_activations, "kept_activations");
-  strategy.nvme_state = need(request.nvme_state, "nvme_state");
-  strategy.nvme_slots = need(request.nvme_slots, "nvme_slots");
-  strategy.moments = request.moments;
-  strategy.clipping = request.clipping;
-  strategy.policy = need(request.policy, "policy");
-  strategy.submit_ahead = need(request.submit_ahead, "submit_ahead");
+  Strategy strategy = fixed_knobs(request);
+  for_each_knob(strategy, request, [&](const char* name, const auto&, const auto& fixed) {
+    if (!fixed) throw missing(name);
+  });
+  if (!request.cuts && !request.layers_per_submodel) throw missing("layers_per_submodel");
   return strategy;
 }
 

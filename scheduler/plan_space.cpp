@@ -248,32 +248,6 @@ bool few_samples(const PlanningInput& input) {
   return input.workload.global_batch <= kFewSequences * gpu_count(input);
 }
 
-Strategy fixed_knobs(const StrategyRequest& request) {
-  Strategy strategy;
-  strategy.gradient_slots = 2;
-  const auto set = [](auto& knob, const auto& fixed) {
-    if (fixed) knob = *fixed;
-  };
-  set(strategy.layers_per_submodel, request.layers_per_submodel);
-  set(strategy.cuts, request.cuts);
-  set(strategy.micro_batch, request.micro_batch);
-  set(strategy.weight_slots, request.weight_slots);
-  set(strategy.gradient_slots, request.gradient_slots);
-  set(strategy.host_gradient_slots, request.host_gradient_slots);
-  set(strategy.activations, request.activations);
-  set(strategy.spare_activation_slots, request.spare_activation_slots);
-  set(strategy.resident_state, request.resident_state);
-  set(strategy.resident_weights, request.resident_weights);
-  set(strategy.kept_activations, request.kept_activations);
-  set(strategy.nvme_state, request.nvme_state);
-  set(strategy.nvme_slots, request.nvme_slots);
-  set(strategy.policy, request.policy);
-  set(strategy.submit_ahead, request.submit_ahead);
-  strategy.moments = request.moments;
-  strategy.clipping = request.clipping;
-  return strategy;
-}
-
 std::vector<Plan> fitting_plans(const PlanningInput& input, const Strategy& strategy) {
   return Placer(input, strategy).plans();
 }

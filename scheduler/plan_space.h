@@ -26,9 +26,6 @@ std::vector<std::int64_t> open_micro_batches(const PlanningInput& input, std::in
 // Whether a step has so few samples that a tensor split is tried even where a batch split fits.
 bool few_samples(const PlanningInput& input);
 
-// A strategy with the fixed knobs set and the others at their defaults.
-Strategy fixed_knobs(const StrategyRequest& request);
-
 // Bytes a plan lacks, by kind of pool; 0 where it fits.
 struct Shortfall {
   platform::Bytes gpu, host, nvme;

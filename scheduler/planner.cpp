@@ -9,6 +9,7 @@
 #include "scheduler/plan_estimate.h"
 #include "scheduler/plan_reasons.h"
 #include "scheduler/plan_space.h"
+#include "scheduler/strategy_knobs.h"
 
 namespace offstage::scheduler {
 namespace {
@@ -17,14 +18,6 @@ using platform::Seconds;
 
 // A change has to gain this part of the step to be worth another round.
 constexpr double kWorthwhile = 1e-3;
-
-// What tells one strategy from another.
-std::string key_of(const Strategy& s) {
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", s.tensor_ways, s.layers_per_submodel,
-                     s.micro_batch, s.weight_slots, s.gradient_slots, s.host_gradient_slots,
-                     to_string(s.activations), s.spare_activation_slots, s.resident_state,
-                     s.resident_weights, s.kept_activations, s.nvme_state);
-}
 
 class Search {
  public:

@@ -10,6 +10,7 @@
 #include "platform/error.h"
 #include "platform/machine_reader.h"
 #include "scheduler/plan_file.h"
+#include "scheduler/strategy_knobs.h"
 
 namespace offstage::scheduler {
 
@@ -101,28 +102,6 @@ TrainConfig read_train(const Node& node) {
         static_cast<std::uint64_t>(seed->integer(0, std::numeric_limits<std::int64_t>::max()));
   }
   return train;
-}
-
-StrategyRequest every_knob(const Strategy& strategy) {
-  StrategyRequest request;
-  request.layers_per_submodel = strategy.layers_per_submodel;
-  if (!strategy.cuts.empty()) request.cuts = strategy.cuts;
-  request.micro_batch = strategy.micro_batch;
-  request.weight_slots = strategy.weight_slots;
-  request.gradient_slots = strategy.gradient_slots;
-  request.host_gradient_slots = strategy.host_gradient_slots;
-  request.activations = strategy.activations;
-  request.spare_activation_slots = strategy.spare_activation_slots;
-  request.resident_state = strategy.resident_state;
-  request.resident_weights = strategy.resident_weights;
-  request.kept_activations = strategy.kept_activations;
-  request.nvme_state = strategy.nvme_state;
-  request.nvme_slots = strategy.nvme_slots;
-  request.moments = strategy.moments;
-  request.clipping = strategy.clipping;
-  request.policy = strategy.policy;
-  request.submit_ahead = strategy.submit_ahead;
-  return request;
 }
 
 RunConfig from_plan(const Document& document, const DataDirectories& directories) {
