@@ -73,7 +73,10 @@ std::string pool_table(const PoolLedger& pool) {
                  line.knob});
     }
   }
-  table.add({"total", to_text(pool.total()), "", ""});
+  table.add({"total", to_text(pool.total()),
+             "while training and writing checkpoints; " + to_text(pool.while_loading()) +
+                 " while loading",
+             ""});
   table.add({"capacity", to_text(pool.capacity), "", ""});
   const platform::Bytes left = pool.capacity - pool.total();
   if (left < platform::Bytes{0}) {
@@ -118,6 +121,7 @@ json memory_json(const Ledger& ledger) {
     pools.push_back({{"pool", pool.name},
                      {"capacity_bytes", pool.capacity.value},
                      {"total_bytes", pool.total().value},
+                     {"loading_bytes", pool.while_loading().value},
                      {"lines", lines}});
   }
   return pools;

@@ -22,6 +22,14 @@ Bytes PoolLedger::planned() const {
   return sum;
 }
 
+Bytes PoolLedger::while_loading() const {
+  Bytes sum;
+  for (const auto& line : lines) {
+    if (line.reserve || line.state) sum += line.bytes;
+  }
+  return sum;
+}
+
 bool Ledger::fits() const { return !worst().has_value(); }
 
 std::optional<std::size_t> Ledger::worst() const {

@@ -17,6 +17,7 @@ struct LedgerLine {
   std::string how;       // "2 slots x 453.0 MiB"
   std::string knob;      // "weight_slots"; empty when nothing the user sets moves it
   bool reserve = false;  // taken by the system before the run, not by the run itself
+  bool state = false;    // weights and optimizer state: there from loading on
 };
 
 struct PoolLedger {
@@ -27,6 +28,10 @@ struct PoolLedger {
 
   platform::Bytes total() const;    // reserves included
   platform::Bytes planned() const;  // what the run itself allocates
+  // The peak while a model is loaded: it is read straight into its state, sub-model by sub-model,
+  // before any slot is taken. A checkpoint is written from the state where it lies: while it is
+  // being written the peak is total().
+  platform::Bytes while_loading() const;
   bool fits() const { return total() <= capacity; }
 };
 

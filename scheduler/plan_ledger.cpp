@@ -57,7 +57,8 @@ void add_state_line(PoolLedger& pool, const std::string& what, std::int64_t elem
                     std::int64_t bytes_each, const std::string& knob) {
   if (elements == 0) return;
   pool.lines.push_back({what, Bytes{elements * bytes_each},
-                        fmt::format("{} parameters x {} B", elements, bytes_each), knob});
+                        fmt::format("{} parameters x {} B", elements, bytes_each), knob, false,
+                        true});
 }
 
 void add_gpu_lines(const Plan& plan, std::size_t gpu, PoolLedger& pool) {

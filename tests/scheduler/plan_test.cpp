@@ -78,6 +78,15 @@ TEST_CASE("the ledger counts 12 bytes of CPU state for every parameter once", "[
   CHECK(state == plan.parameters() * 12);
 }
 
+TEST_CASE("while loading a pool holds the state and what the system took", "[scheduler][unit]") {
+  const auto workload = small_workload(3, false);
+  const Plan plan = make_plan(small_machine(), workload, {});
+  const auto& host = plan.memory.pools[2];
+  // 12 bytes for every parameter, and the small machine's 11 reserved ones; no slots yet.
+  CHECK(host.while_loading().value == 12 * plan.parameters() + 11);
+  CHECK(host.while_loading() < host.total());
+}
+
 TEST_CASE("slot sizes follow the largest sub-model", "[scheduler][unit]") {
   const auto plan = make_plan(small_machine(), small_workload(5, true), packs_of_two());
   // Largest: two blocks, 1744 elements, in grains of 64: 1792. bf16 weights 2 B, f32 gradients 4 B;
