@@ -152,8 +152,12 @@ class Placer {
       strategy_.resident_state = n;
       return shortfall().host.value == 0;
     };
-    if (const auto least = smallest(lowest_, highest_, host_fits)) return least;
-    if (input_.request.nvme_state || input_.machine.drives.empty()) return std::nullopt;
+    const auto least = smallest(lowest_, highest_, host_fits);
+    if (input_.request.nvme_state || input_.machine.drives.empty()) return least;
+    if (least) {
+      strategy_.resident_state = *least;
+      if (shortfall().gpu.value == 0) return least;
+    }
     const auto full = largest(lowest_, highest_, [this](std::int64_t n) {
       strategy_.resident_state = n;
       return shortfall().gpu.value == 0;

@@ -74,6 +74,36 @@ TEST_CASE("knobs fixed by the user stay fixed", "[scheduler][unit]") {
   }));
 }
 
+TEST_CASE("state that neither CPU memory nor the GPUs can hold goes to NVMe", "[scheduler][unit]") {
+  auto machine = roomy_machine();
+  const auto workload = small_workload(4, true);
+  const auto profile = exact_profile();
+  platform::Drive drive;
+  drive.name = "nvme0";
+  drive.pool = machine.pools.size();
+  machine.drives.push_back(drive);
+  platform::Pool pool;
+  pool.name = "nvme0";
+  pool.kind = platform::PoolKind::nvme;
+  pool.capacity.value = {10'000'000};
+  machine.pools.push_back(pool);
+  // Exactly what the plan needs that has the state of all four blocks on the drive. Were it on the
+  // GPUs instead, CPU memory would suffice too, but theirs would not.
+  Strategy strategy;
+  strategy.weight_slots = 1;
+  strategy.host_gradient_slots = 1;
+  strategy.spare_activation_slots = 1;
+  strategy.nvme_state = 4;
+  const auto plan = make_plan(machine, workload, strategy);
+  for (std::size_t i = 0; i < machine.pools.size(); ++i) {
+    machine.pools[i].capacity.value = plan.memory.pools[i].total();
+  }
+  CHECK(anything_fits({machine, workload, profile, {}}));
+  StrategyRequest without;
+  without.nvme_state = 0;
+  CHECK_FALSE(anything_fits({machine, workload, profile, without}));
+}
+
 TEST_CASE("when nothing fits the plan that lacks least is returned with its shortfall",
           "[scheduler][unit]") {
   auto machine = roomy_machine();
