@@ -110,15 +110,19 @@ std::vector<Seconds> resource_work(const Plan& plan, const TaskGraph& graph,
   return work;
 }
 
+std::string resource_name(const Machine& machine, const TaskGraph& graph, std::size_t index) {
+  const std::size_t engines = graph.engines.size();
+  return index < engines ? graph.engines[index].name
+                         : "link " + machine.links[index - engines].name;
+}
+
 Bound step_bound(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs) {
   const Machine& machine = plan.machine;
   Bound bound;
   const auto work = resource_work(plan, graph, costs);
   const double per_step = 1.0 / static_cast<double>(graph.steps);
   for (std::size_t i = 0; i < work.size(); ++i) {
-    const std::size_t engines = graph.engines.size();
-    take_longer(bound, work[i] * per_step,
-                i < engines ? graph.engines[i].name : "link " + machine.links[i - engines].name);
+    take_longer(bound, work[i] * per_step, resource_name(machine, graph, i));
   }
   // Steps overlap: what one more step adds to the longest chain is the pace no schedule beats.
   std::vector<Seconds> lone_times;

@@ -22,6 +22,9 @@ Bound step_bound(const Plan& plan, const TaskGraph& graph, const std::vector<Tas
 // together.
 std::vector<platform::Seconds> resource_work(const Plan& plan, const TaskGraph& graph,
                                              const std::vector<TaskCost>& costs);
+// Of the entry `index` of resource_work.
+std::string resource_name(const platform::Machine& machine, const TaskGraph& graph,
+                          std::size_t index);
 
 struct EngineUse {
   std::string engine;

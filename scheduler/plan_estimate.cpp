@@ -20,8 +20,8 @@ Plan with_micro_batches(const Plan& plan, std::int64_t micro_batches) {
   return shorter;
 }
 
-std::vector<Seconds> work_of_one_step(const Plan& plan, const Profile& profile) {
-  const TaskGraph graph = make_step_graph(plan, 1);
+std::vector<Seconds> work_of_one_step(const Plan& plan, const TaskGraph& graph,
+                                      const Profile& profile) {
   return resource_work(plan, graph, make_costs(plan, profile, graph));
 }
 
@@ -32,13 +32,20 @@ Seconds line_through(std::int64_t x0, Seconds y0, std::int64_t x1, Seconds y1, s
 
 }  // namespace
 
-Seconds estimated_bound(const Plan& plan, const Profile& profile) {
-  const auto two = work_of_one_step(with_micro_batches(plan, 2), profile);
-  const auto three = work_of_one_step(with_micro_batches(plan, 3), profile);
-  Seconds bound;
+Bound estimated_bound(const Plan& plan, const Profile& profile) {
+  const Plan of_two = with_micro_batches(plan, 2), of_three = with_micro_batches(plan, 3);
+  const TaskGraph graph = make_step_graph(of_two, 1);
+  const auto two = work_of_one_step(of_two, graph, profile);
+  const auto three = work_of_one_step(of_three, make_step_graph(of_three, 1), profile);
+  Bound bound;
+  std::size_t busiest = 0;
   for (std::size_t i = 0; i < two.size(); ++i) {
-    bound = std::max(bound, line_through(2, two[i], 3, three[i], plan.micro_batches()));
+    const Seconds work = line_through(2, two[i], 3, three[i], plan.micro_batches());
+    if (work <= bound.seconds) continue;
+    bound.seconds = work;
+    busiest = i;
   }
+  bound.by = resource_name(plan.machine, graph, busiest);
   return bound;
 }
 

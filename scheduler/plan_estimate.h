@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "scheduler/metrics.h"
 #include "scheduler/planner.h"
 
 // Times of plans for the search, without building the graph of a step with hundreds of
@@ -9,9 +10,9 @@
 // Private to planner.h.
 namespace offstage::scheduler {
 
-// The busiest engine's or link's work in one step; exact, from the graphs of two and three
+// The busiest engine or link and its work in one step; exact, from the graphs of two and three
 // micro-batches. A lower bound on the step time, and mostly a close one.
-platform::Seconds estimated_bound(const Plan& plan, const Profile& profile);
+Bound estimated_bound(const Plan& plan, const Profile& profile);
 
 // As `evaluate` says for plans of up to 24 micro-batches; for longer steps the line through 12 and
 // 24. What is chosen is simulated in full by whoever runs it.

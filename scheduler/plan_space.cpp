@@ -141,9 +141,21 @@ class Placer {
     return plans;
   }
 
+  // With as much state on the GPUs as they hold, whether CPU memory then suffices or not.
+  Plan fullest() {
+    const auto most = largest(lowest_, highest_, [this](std::int64_t n) { return gpus_hold(n); });
+    strategy_.resident_state = most.value_or(lowest_);
+    return plan();
+  }
+
  private:
   Plan plan() const { return make_plan(input_.machine, input_.workload, strategy_); }
   Shortfall shortfall() const { return shortfall_of(plan()); }
+
+  bool gpus_hold(std::int64_t resident) {
+    strategy_.resident_state = resident;
+    return shortfall().gpu.value == 0;
+  }
 
   // The fewest sub-models on the GPUs for which CPU memory suffices; what it can't hold even when
   // the GPUs are full goes to NVMe.
@@ -154,14 +166,8 @@ class Placer {
     };
     const auto least = smallest(lowest_, highest_, host_fits);
     if (input_.request.nvme_state || input_.machine.drives.empty()) return least;
-    if (least) {
-      strategy_.resident_state = *least;
-      if (shortfall().gpu.value == 0) return least;
-    }
-    const auto full = largest(lowest_, highest_, [this](std::int64_t n) {
-      strategy_.resident_state = n;
-      return shortfall().gpu.value == 0;
-    });
+    if (least && gpus_hold(*least)) return least;
+    const auto full = largest(lowest_, highest_, [this](std::int64_t n) { return gpus_hold(n); });
     if (!full) return std::nullopt;
     strategy_.resident_state = *full;
     const auto moved =
@@ -262,7 +268,7 @@ Plan least_plan(const PlanningInput& input, Strategy strategy) {
   if (!request.gradient_slots) strategy.gradient_slots = 1;
   if (!request.host_gradient_slots) strategy.host_gradient_slots = 1;
   if (!request.spare_activation_slots) strategy.spare_activation_slots = 1;
-  return make_plan(input.machine, input.workload, strategy);
+  return Placer(input, std::move(strategy)).fullest();
 }
 
 std::vector<Strategy> neighbours(const PlanningInput& input, const Strategy& strategy) {

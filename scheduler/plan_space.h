@@ -39,8 +39,8 @@ Shortfall shortfall_of(const Plan& plan);
 // what fits nowhere else. Empty when nothing fits. Knobs the user fixed stay.
 std::vector<Plan> fitting_plans(const PlanningInput& input, const Strategy& strategy);
 
-// The plan with the least of everything for these cuts and micro-batch: what to show when nothing
-// fits.
+// The plan with single slots for these cuts and micro-batch, and as much state on the GPUs as they
+// hold: what to show when nothing fits.
 Plan least_plan(const PlanningInput& input, Strategy strategy);
 
 // Strategies one change away from `strategy`, whether they fit or not.

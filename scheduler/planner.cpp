@@ -32,7 +32,7 @@ class Search {
     }
     if (ranking.empty()) return nothing_fits();
     for (const auto i : ranking) {
-      candidates_[i].bound = estimated_bound(candidates_[i].plan, input_.profile);
+      candidates_[i].bound = estimated_bound(candidates_[i].plan, input_.profile).seconds;
     }
     std::ranges::stable_sort(ranking, {},
                              [this](std::size_t i) { return candidates_[i].bound->value; });
@@ -83,11 +83,16 @@ class Search {
 
   // Single slots save memory and never time: they are tried where double ones do not fit.
   bool add_fitting(Strategy strategy) {
+    struct Slots {
+      int weights, gradients, spare_activations;
+    };
     const auto& request = input_.request;
-    for (const auto& [weights, gradients] : {std::pair{2, 2}, {2, 1}, {1, 1}}) {
-      strategy.weight_slots = request.weight_slots.value_or(weights);
-      strategy.gradient_slots = request.gradient_slots.value_or(gradients);
-      strategy.host_gradient_slots = request.host_gradient_slots.value_or(gradients);
+    for (const auto& slots : {Slots{2, 2, 2}, {2, 1, 2}, {1, 1, 2}, {1, 1, 1}}) {
+      strategy.weight_slots = request.weight_slots.value_or(slots.weights);
+      strategy.gradient_slots = request.gradient_slots.value_or(slots.gradients);
+      strategy.host_gradient_slots = request.host_gradient_slots.value_or(slots.gradients);
+      strategy.spare_activation_slots =
+          request.spare_activation_slots.value_or(slots.spare_activations);
       auto plans = fitting_plans(input_, strategy);
       for (auto& plan : plans) add(std::move(plan), true);
       if (!plans.empty()) return true;
@@ -125,7 +130,7 @@ class Search {
       add(std::move(plan), fits);
       auto& candidate = candidates_.back();
       if (!fits) continue;
-      candidate.bound = estimated_bound(candidate.plan, input_.profile);
+      candidate.bound = estimated_bound(candidate.plan, input_.profile).seconds;
       // What can't beat the best even at its bound need not be run.
       if (*candidate.bound < goal) fresh.push_back(candidates_.size() - 1);
     }
@@ -187,6 +192,30 @@ PlanningInput within_reach(const PlanningInput& input) {
   return possible;
 }
 
+// The smallest micro-batch and single slots need least; splits, packs and places trade one pool for
+// another.
+std::vector<Strategy> least_strategies(const PlanningInput& input) {
+  const auto knobs = open_knobs(input);
+  Strategy strategy = fixed_knobs(input.request);
+  strategy.weight_slots = input.request.weight_slots.value_or(1);
+  strategy.gradient_slots = input.request.gradient_slots.value_or(1);
+  strategy.host_gradient_slots = input.request.host_gradient_slots.value_or(1);
+  strategy.spare_activation_slots = input.request.spare_activation_slots.value_or(1);
+  std::vector<Strategy> strategies;
+  for (const auto ways : knobs.ways) {
+    strategy.tensor_ways = ways;
+    strategy.micro_batch = open_micro_batches(input, ways).front();
+    for (const auto pack : knobs.packs) {
+      strategy.layers_per_submodel = pack;
+      for (const auto place : knobs.places) {
+        strategy.activations = place;
+        strategies.push_back(strategy);
+      }
+    }
+  }
+  return strategies;
+}
+
 }  // namespace
 
 PlanningResult choose_plan(const PlanningInput& input, const Evaluate& evaluate,
@@ -197,26 +226,19 @@ PlanningResult choose_plan(const PlanningInput& input, const Evaluate& evaluate,
 
 bool anything_fits(const PlanningInput& asked) {
   const PlanningInput input = within_reach(asked);
-  const auto knobs = open_knobs(input);
-  Strategy strategy = fixed_knobs(input.request);
-  // The smallest micro-batch and single slots need least; splits, packs and places trade one pool
-  // for another.
-  strategy.weight_slots = input.request.weight_slots.value_or(1);
-  strategy.gradient_slots = input.request.gradient_slots.value_or(1);
-  strategy.host_gradient_slots = input.request.host_gradient_slots.value_or(1);
-  strategy.spare_activation_slots = input.request.spare_activation_slots.value_or(1);
-  const auto fits_with = [&](std::int64_t pack) {
-    strategy.layers_per_submodel = pack;
-    return std::ranges::any_of(knobs.places, [&](ActivationPlace place) {
-      strategy.activations = place;
-      return !fitting_plans(input, strategy).empty();
-    });
-  };
-  return std::ranges::any_of(knobs.ways, [&](std::int64_t ways) {
-    strategy.tensor_ways = ways;
-    strategy.micro_batch = open_micro_batches(input, ways).front();
-    return std::ranges::any_of(knobs.packs, fits_with);
+  return std::ranges::any_of(least_strategies(input), [&input](const Strategy& strategy) {
+    return !fitting_plans(input, strategy).empty();
   });
+}
+
+Plan nearest_to_fitting(const PlanningInput& asked) {
+  const PlanningInput input = within_reach(asked);
+  std::vector<Plan> plans;
+  for (const auto& strategy : least_strategies(input)) {
+    plans.push_back(least_plan(input, strategy));
+  }
+  return std::move(*std::ranges::min_element(
+      plans, {}, [](const Plan& plan) { return shortfall_of(plan).worst().value; }));
 }
 
 }  // namespace offstage::scheduler

@@ -50,4 +50,7 @@ PlanningResult choose_plan(const PlanningInput& input, const Evaluate& evaluate,
 // Whether any strategy fits, without asking how fast: the plan that needs least is the witness.
 bool anything_fits(const PlanningInput& input);
 
+// Where nothing fits: the plan that lacks least. Its ledger says what is in the way.
+Plan nearest_to_fitting(const PlanningInput& input);
+
 }  // namespace offstage::scheduler
