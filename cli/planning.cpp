@@ -35,8 +35,8 @@ sim::Simulation simulation_of(const Plan& plan, const scheduler::TaskGraph& grap
           .submit_ahead = plan.strategy.submit_ahead};
 }
 
-std::vector<Seconds> simulate_steps(std::span<const Plan> plans, const Profile& profile) {
-  show_progress(fmt::format("simulating {} plans ...", plans.size()));
+std::vector<Seconds> simulate_steps(std::span<const Plan> plans, const Profile& profile,
+                                    int workers) {
   // A simulation borrows; a deque keeps its elements where they are.
   std::deque<scheduler::TaskGraph> graphs;
   std::deque<std::vector<scheduler::TaskCost>> costs;
@@ -46,18 +46,33 @@ std::vector<Seconds> simulate_steps(std::span<const Plan> plans, const Profile& 
     costs.push_back(scheduler::make_costs(plan, profile, graphs.back()));
     simulations.push_back(simulation_of(plan, graphs.back(), costs.back()));
   }
-  const auto results = sim::simulate_all(simulations, sim::default_workers());
+  const auto results = sim::simulate_all(simulations, workers);
   std::vector<Seconds> steps;
   for (std::size_t i = 0; i < results.size(); ++i) {
     steps.push_back(scheduler::steady_step(graphs[i], results[i].trace));
   }
-  show_progress("");
   return steps;
 }
 
-// The planner sees no files. What it finds wrong is placed at the key of the config that its
-// message names first.
-Error place(const std::string& file, const std::string& message) {
+scheduler::PlanningResult choose_plan(const scheduler::RunConfig& config,
+                                      const scheduler::Evaluate& evaluate) {
+  try {
+    return scheduler::choose_plan({.machine = config.machine,
+                                   .workload = config.workload,
+                                   .profile = config.profile,
+                                   .request = config.strategy},
+                                  evaluate);
+  } catch (const Error& error) {
+    throw placed(error, config.file);
+  }
+}
+
+}  // namespace
+
+// The planner sees no files.
+Error placed(const Error& error, const std::string& file) {
+  if (error.code() != ErrorCode::bad_input || error.where()) return error;
+  const std::string message = error.what();
   const platform::Node root = platform::Document::load(file).root();
   std::optional<platform::Node> at;
   std::size_t first = std::string::npos;
@@ -74,21 +89,11 @@ Error place(const std::string& file, const std::string& message) {
   return (at ? *at : root).error(message);
 }
 
-scheduler::PlanningResult choose_plan(const scheduler::RunConfig& config,
-                                      const scheduler::Evaluate& evaluate) {
-  try {
-    return scheduler::choose_plan({.machine = config.machine,
-                                   .workload = config.workload,
-                                   .profile = config.profile,
-                                   .request = config.strategy},
-                                  evaluate);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::bad_input || error.where()) throw;
-    throw place(config.file, error.what());
-  }
+scheduler::Evaluate simulator_of(const Profile& profile, int workers) {
+  return [&profile, workers](std::span<const Plan> plans) {
+    return simulate_steps(plans, profile, workers);
+  };
 }
-
-}  // namespace
 
 Question read_question(const std::string& file, const scheduler::DataDirectories& directories) {
   Question question{scheduler::load_run_config(file, directories), {}};
@@ -101,8 +106,12 @@ Question read_question(const std::string& file, const scheduler::DataDirectories
 
 scheduler::PlanningResult answer(const Question& question) {
   const scheduler::RunConfig& config = question.config;
-  const scheduler::Evaluate evaluate = [&config](std::span<const Plan> plans) {
-    return simulate_steps(plans, config.profile);
+  const auto simulate = simulator_of(config.profile, sim::default_workers());
+  const scheduler::Evaluate evaluate = [&simulate](std::span<const Plan> plans) {
+    show_progress(fmt::format("simulating {} plans ...", plans.size()));
+    auto steps = simulate(plans);
+    show_progress("");
+    return steps;
   };
   if (!question.plan) return choose_plan(config, evaluate);
   scheduler::PlanningResult result;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "platform/error.h"
 #include "platform/units.h"
 #include "scheduler/metrics.h"
 #include "scheduler/planner.h"
@@ -27,6 +28,12 @@ Question read_question(const std::string& file, const scheduler::DataDirectories
 // all cores.
 // Errors: as choose_plan and sim::simulate_all.
 scheduler::PlanningResult answer(const Question& question);
+
+// Hands plans to the simulator, at most `workers` of them at a time. Borrows the profile.
+scheduler::Evaluate simulator_of(const scheduler::Profile& profile, int workers);
+
+// A planner's bad_input without a place, at the key of the config that its message names first.
+Error placed(const Error& error, const std::string& file);
 
 // Errors: Error(does_not_fit) with the pool, the shortfall and the pool's lines.
 void require_fit(const scheduler::PlanningResult& result);
