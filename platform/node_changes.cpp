@@ -13,6 +13,10 @@ namespace {
 constexpr Bytes kMostBytes{std::int64_t{1} << 50};
 constexpr const char* kAsked = "as the run config asks";
 
+// A small computer's system takes no less than this. Source: a process killed while 26.4 of 31 GB
+// were in use, deepspeedai/DeepSpeed#4571: 4.6 GB could not be had.
+constexpr Bytes kLeastSystem = gibibytes(4);
+
 std::vector<std::string> names_of(const std::vector<Node>& gpus) {
   std::vector<std::string> names;
   for (const Node& gpu : gpus) names.push_back(gpu.at("name").text());
@@ -73,10 +77,12 @@ void NodeChanges::change(std::vector<Pool>& host_pools) const {
   const Bytes asked = host_memory_->bytes({1}, kMostBytes);
   Bytes total;
   for (const Pool& pool : host_pools) total += pool.capacity.value;
+  const auto sockets = static_cast<std::int64_t>(host_pools.size());
   for (Pool& pool : host_pools) {
     pool.capacity = {scaled(pool.capacity.value, asked, total), kAsked, Confidence::medium};
     for (Reserve& reserve : pool.reserves) {
-      reserve.bytes = {scaled(reserve.bytes.value, asked, total),
+      const Bytes least{std::min(reserve.bytes.value.value, kLeastSystem.value / sockets)};
+      reserve.bytes = {std::max(scaled(reserve.bytes.value, asked, total), least),
                        "scaled with the memory; " + reserve.bytes.source, Confidence::low};
     }
   }

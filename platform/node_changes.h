@@ -28,7 +28,7 @@ class NodeChanges {
   void change(GpuModel& model) const;
 
   // Every socket keeps its share, and what the system takes shrinks or grows with it: the kernel's
-  // page tables and caches go with the memory.
+  // page tables and caches go with the memory. It doesn't shrink below 4 GiB of the machine.
   void change(std::vector<Pool>& host_pools) const;
 
   // Where the memory of a GPU was set.

@@ -65,16 +65,20 @@ TEST_CASE("a run config takes some GPUs of a machine, by number or by name", "[p
 
 TEST_CASE("a run config sets the memory of GPUs and of the host", "[platform][unit]") {
   const Changed changed;
-  // 16 GiB instead of 64 GiB: what the system takes, 4 GiB, shrinks to a quarter as well.
-  const Machine small =
-      changed.read("{name: small.yaml, gpu_memory_bytes: 4GiB, host_memory_bytes: 16GiB}");
-  const Pool& host = small.pools[small.sockets[0].pool];
-  CHECK(host.capacity.value == gibibytes(16));
+  // 128 GiB instead of 64 GiB: what the system takes, 4 GiB, doubles as well.
+  const Machine large =
+      changed.read("{name: small.yaml, gpu_memory_bytes: 4GiB, host_memory_bytes: 128GiB}");
+  const Pool& host = large.pools[large.sockets[0].pool];
+  CHECK(host.capacity.value == gibibytes(128));
   CHECK(host.capacity.source == "as the run config asks");
   REQUIRE(host.reserves.size() == 1);
-  CHECK(host.reserves[0].bytes.value == gibibytes(1));
+  CHECK(host.reserves[0].bytes.value == gibibytes(8));
   CHECK(host.reserves[0].bytes.source == "scaled with the memory; test");
-  CHECK(small.pools[small.gpus[1].pool].capacity.value == gibibytes(4));
+  CHECK(large.pools[large.gpus[1].pool].capacity.value == gibibytes(4));
+
+  // With 16 GiB a quarter of it would be 1 GiB, less than any system runs in.
+  const Machine small = changed.read("{name: small.yaml, host_memory_bytes: 16GiB}");
+  CHECK(small.pools[small.sockets[0].pool].reserves[0].bytes.value == gibibytes(4));
 
   // Two equal sockets share what is asked for.
   const Machine dgx = changed.read("{name: dgx-a100-80, host_memory_bytes: 1000GB}");
