@@ -10,7 +10,7 @@ cuda_wheels=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
 
 packages=(
   ca-certificates git g++ cmake ninja-build ccache pkg-config    # build
-  python3 python3-venv                                           # LibTorch's wheel, test scripts
+  python3 python3-venv python3-yaml                              # LibTorch's wheel, test scripts
   libsimgrid-dev libboost-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev
   libspdlog-dev libhwloc-dev libnuma-dev libxxhash-dev           # libraries
   catch2 clang-format clang-tidy                                 # tests

@@ -110,7 +110,7 @@ def check_listed(root, path):
 
 
 def files_of(root):
-    for folder in [*LAYERS, "tests", "scripts", "cmake"]:
+    for folder in [*LAYERS, "tests", "scripts", "cmake", "results"]:
         for path in sorted((root / folder).rglob("*")):
             if path.is_file() and path.suffix in TEXT and "__pycache__" not in path.parts:
                 yield path.relative_to(root)
