@@ -28,7 +28,8 @@ struct PlatformOptions {
 CLI::App* describe(CLI::App& app, PlatformOptions& options) {
   CLI::App* command =
       app.add_subcommand("platform", "Show a machine: pools, engines, links, rates");
-  command->add_option("NAME", options.name, "A name in the catalog, a file, or `host`");
+  command->add_option("NAME", options.name,
+                      "A name in the catalog, a machine's file, a run config, or `host`");
   command->add_flag("--list", options.list, "List the names in the catalog");
   command->add_flag("--sources", options.sources, "Say where every number comes from");
   command->add_flag("--routes", options.routes, "Say which links every copy crosses");
@@ -37,6 +38,7 @@ CLI::App* describe(CLI::App& app, PlatformOptions& options) {
       "Examples:\n"
       "  offstage platform dgx-a100-40\n"
       "  offstage platform dgx-a100-80 --sources\n"
+      "  offstage platform run.yaml\n"
       "  offstage platform host --virtual-gpus 2 --gpu-memory 512MiB\n"
       "  offstage platform --list");
   return command;

@@ -76,7 +76,13 @@ Machine read_machine(const Document& document) {
 Machine load_machine(const std::string& name_or_path, const std::string& catalog_directory,
                      const HostOptions& host) {
   if (name_or_path == kHost) return find_host(host);
-  if (is_path(name_or_path)) return read_machine(Document::load(name_or_path));
+  if (is_path(name_or_path)) {
+    const Document document = Document::load(name_or_path);
+    const Node root = document.root();
+    const bool is_run_config = root.is_map() && root.find("platform");
+    return is_run_config ? read_platform(root.at("platform"), catalog_directory)
+                         : read_machine(document);
+  }
   const auto file = catalog_file(name_or_path, catalog_directory);
   if (!file) throw Error(ErrorCode::bad_input, unknown_name(name_or_path, catalog_directory));
   return read_machine(Document::load(*file));

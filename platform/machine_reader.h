@@ -14,8 +14,8 @@
 namespace offstage::platform {
 
 // A word without '/' and '.yaml' is a name in `catalog_directory`, or `host`, which `host`
-// describes. Errors: Error(bad_input) with place, and for an unknown name the known ones and the
-// nearest.
+// describes. A path is that of a machine file, or of a run config, whose `platform` counts. Errors:
+// Error(bad_input) with place, and for an unknown name the known ones and the nearest.
 Machine load_machine(const std::string& name_or_path, const std::string& catalog_directory,
                      const HostOptions& host = {});
 

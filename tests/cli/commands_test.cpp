@@ -62,6 +62,11 @@ TEST_CASE("a platform is shown, listed and printed as JSON", "[cli][unit]") {
   CHECK(machine["gpus"].size() == 8);
   workspace.write("machine.yaml", offstage::platform::small_node());
   CHECK(workspace.run({"platform", "machine.yaml", "--json"}).json()["gpus"].size() == 2);
+  // As a run config changes it.
+  workspace.write("run.yaml", "platform: {name: machine.yaml, gpus: [gpu1]}\n");
+  const json changed = workspace.run({"platform", "run.yaml", "--json"}).json();
+  REQUIRE(changed["gpus"].size() == 1);
+  CHECK(changed["gpus"][0]["name"] == "gpu1");
 }
 
 TEST_CASE("the host is shown as the virtual GPUs asked for", "[cli][unit]") {
