@@ -6,12 +6,10 @@
 #include <cstring>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "exec/open_file.h"
 #include "platform/error.h"
 
 namespace offstage::exec {
@@ -23,36 +21,11 @@ constexpr std::size_t kHeaderBytes = 1024;
 constexpr std::int32_t kHeaderMagic = 20240520;
 constexpr std::int32_t kHeaderVersion = 1;  // 16-bit tokens
 
-// Closes a file descriptor at the end of a scope; the mapping stays.
-class OpenFile {
- public:
-  explicit OpenFile(const std::string& path) : descriptor_(open(path.c_str(), O_RDONLY)) {
-    if (descriptor_ < 0) {
-      throw Error(ErrorCode::io,
-                  fmt::format("{}: can't be opened: {}", path, std::strerror(errno)));
-    }
+std::size_t size_of(const OpenFile& file) {
+  if (file.size() == 0) {
+    throw Error(ErrorCode::bad_input, fmt::format("{}: is empty; it must hold text", file.path()));
   }
-  ~OpenFile() { close(descriptor_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
-std::size_t regular_file_size(const OpenFile& file, const std::string& path) {
-  struct stat status {};
-  if (fstat(file.descriptor(), &status) != 0) {
-    throw Error(ErrorCode::io, fmt::format("{}: {}", path, std::strerror(errno)));
-  }
-  if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorCode::io, fmt::format("{}: is no regular file", path));
-  }
-  if (status.st_size == 0) {
-    throw Error(ErrorCode::bad_input, fmt::format("{}: is empty; it must hold text", path));
-  }
-  return static_cast<std::size_t>(status.st_size);
+  return file.size();
 }
 
 // Tokens promised by an llm.c header; the file's length must agree.
@@ -83,7 +56,7 @@ std::uint64_t mixed(std::uint64_t x) {
 
 TokenFile::TokenFile(const std::string& path, std::int64_t vocab) : path_(path), vocab_(vocab) {
   const OpenFile file(path);
-  const std::size_t bytes = regular_file_size(file, path);
+  const std::size_t bytes = size_of(file);
   void* mapping = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
   if (mapping == MAP_FAILED) {
     throw Error(ErrorCode::io, fmt::format("{}: can't be mapped: {}", path, std::strerror(errno)));
