@@ -59,10 +59,12 @@ PoolArenas::PoolArenas(const scheduler::Plan& plan) {
 
 ParameterState::ParameterState(const scheduler::Plan& plan, PoolArenas& arenas, std::uint64_t seed)
     : plan_(plan) {
-  for (const SubModel& submodel : plan.submodels) {
+  for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
+    const SubModel& submodel = plan.submodels[k];
     for (std::int64_t gpu = 0; gpu < plan.gpus(); ++gpu) {
       const auto& device = plan.machine.gpus[static_cast<std::size_t>(gpu)];
-      Arena& arena = arenas.at(plan.machine.sockets[device.socket].pool);
+      const std::size_t home = plan.home_socket(static_cast<std::size_t>(gpu), k);
+      Arena& arena = arenas.at(plan.machine.sockets[home].pool);
       const Range range = owned_range(submodel, gpu);
       shards_.push_back({range, Buffer(arena, "state of " + device.name,
                                        Bytes{range.size() * kStateFloats * kFloatBytes})});

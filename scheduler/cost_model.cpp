@@ -175,7 +175,7 @@ class CostBook {
   TaskCost copy(const Task& task) const {
     const auto& gpu = machine_.gpus[task.gpu];
     const auto& routes = task.kind == TaskKind::fetch ? gpu.h2d : gpu.d2h;
-    TaskCost cost = over(routes[gpu.socket]);
+    TaskCost cost = over(routes[task.socket]);
     const auto bytes = static_cast<double>(task.bytes.value);
     cost.amount = machine_.core_copy_rate ? core_nanoseconds(bytes) : bytes;
     if (machine_.copy_throttle) {
@@ -247,7 +247,7 @@ class CostBook {
   TaskCost update(const Task& task) const {
     const auto elements = static_cast<double>(task.elements);
     const auto& gpu = machine_.gpus[task.gpu];
-    const auto& socket = machine_.sockets[gpu.socket];
+    const auto& socket = machine_.sockets[task.socket];
     const Seconds core_time = socket.optimizer_core_time_per_parameter.value;
     if (plan_.submodels[task.submodel].state == StatePlace::resident) {
       const double bandwidth = machine_.gpu_models[gpu.model].memory_bandwidth.value.value *
@@ -266,7 +266,7 @@ class CostBook {
 
   // One pass over a shard's gradients.
   TaskCost norm(const Task& task) const {
-    TaskCost cost = over(machine_.sockets[machine_.gpus[task.gpu].socket].optimizer);
+    TaskCost cost = over(machine_.sockets[task.socket].optimizer);
     const double bytes =
         static_cast<double>(task.elements * element_bytes(plan_.workload.precision).sent_gradient);
     cost.amount = machine_.core_copy_rate ? core_nanoseconds(bytes) : bytes;
@@ -275,8 +275,8 @@ class CostBook {
 
   TaskCost nvme(const Task& task) const {
     const auto& drive = machine_.drives[drive_of(machine_, task.gpu)];
-    const auto socket = machine_.gpus[task.gpu].socket;
-    TaskCost cost = over(task.kind == TaskKind::read ? drive.read[socket] : drive.write[socket]);
+    TaskCost cost =
+        over(task.kind == TaskKind::read ? drive.read[task.socket] : drive.write[task.socket]);
     cost.amount = static_cast<double>(task.bytes.value);
     return cost;
   }

@@ -18,8 +18,9 @@ void add_still_bytes(const Plan& plan, std::vector<Bytes>& pools) {
   const std::int64_t weight = element_bytes(plan.workload.precision).weight;
   for (std::size_t g = 0; g < machine.gpus.size(); ++g) {
     const auto on_gpu = machine.gpus[g].pool;
-    const auto on_cpu = machine.sockets[machine.gpus[g].socket].pool;
-    for (const auto& submodel : plan.submodels) {
+    for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
+      const auto& submodel = plan.submodels[k];
+      const auto on_cpu = machine.sockets[plan.home_socket(g, k)].pool;
       const std::int64_t elements = owned_range(submodel, plan.shard_of(g)).size();
       switch (submodel.state) {
         case StatePlace::cpu:
@@ -44,7 +45,8 @@ void add_still_bytes(const Plan& plan, std::vector<Bytes>& pools) {
     }
     // Inputs and targets, 64-bit.
     constexpr std::int64_t kBytesPerToken = 16;
-    pools[on_cpu] += {plan.workload.tokens_per_step() / plan.replicas() * kBytesPerToken};
+    const auto beside = machine.sockets[machine.gpus[g].socket].pool;
+    pools[beside] += {plan.workload.tokens_per_step() / plan.replicas() * kBytesPerToken};
   }
 }
 

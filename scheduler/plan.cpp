@@ -175,6 +175,12 @@ platform::Flops Plan::flops_per_token() const {
   return workloads::make_layer_table(workload.model, table.batch).flops_per_token();
 }
 
+std::size_t Plan::home_socket(std::size_t gpu, std::size_t submodel) const {
+  const std::size_t own = machine.gpus[gpu].socket;
+  if (strategy.host_memory == HostMemory::near) return own;
+  return (own + submodel) % machine.sockets.size();
+}
+
 double Plan::residency() const {
   std::int64_t resident = 0;
   std::int64_t all = 0;

@@ -63,6 +63,9 @@ struct Plan {
   std::int64_t shard_of(std::size_t gpu) const {
     return static_cast<std::int64_t>(gpu) / strategy.tensor_ways;
   }
+  // The socket whose memory holds what a GPU keeps of a sub-model on the CPU, and whose cores
+  // update it (Strategy::host_memory).
+  std::size_t home_socket(std::size_t gpu, std::size_t submodel) const;
   // Micro-batches each GPU runs in one step.
   std::int64_t micro_batches() const {
     return workload.global_batch / (replicas() * strategy.micro_batch);

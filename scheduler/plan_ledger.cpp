@@ -1,6 +1,7 @@
 #include "scheduler/plan_ledger.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -36,11 +37,14 @@ bool uses_host_ring(const Plan& plan, const SubModel& submodel) {
   return submodel.state != StatePlace::resident && !is_tied_head(plan, submodel);
 }
 
-// Elements of GPU g's shards, in the sub-models at `place`.
-std::int64_t owned_elements(const Plan& plan, std::size_t gpu, StatePlace place) {
+// Elements of GPU g's shards, in the sub-models at `place`; of those whose home is `socket`, where
+// that matters.
+std::int64_t owned_elements(const Plan& plan, std::size_t gpu, StatePlace place,
+                            std::optional<std::size_t> socket = std::nullopt) {
   std::int64_t owned = 0;
-  for (const auto& submodel : plan.submodels) {
-    if (submodel.state != place) continue;
+  for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
+    const auto& submodel = plan.submodels[k];
+    if (submodel.state != place || (socket && plan.home_socket(gpu, k) != *socket)) continue;
     owned += owned_range(submodel, plan.shard_of(gpu)).size();
   }
   return owned;
@@ -105,27 +109,39 @@ void add_host_gradient_lines(const Plan& plan, const std::string& name, PoolLedg
                         "waits for the embedding's", ""});
 }
 
-// What one GPU keeps in the memory of its socket.
-void add_host_lines(const Plan& plan, std::size_t gpu, PoolLedger& pool) {
+// Of one GPU's host activation slots, those in the memory of a socket (slot_pool deals them out).
+std::uint32_t waiting_activations(const Plan& plan, std::size_t gpu, std::size_t socket) {
+  const std::uint32_t all = slot_counts(plan).host_activation;
+  const std::size_t own = plan.machine.gpus[gpu].socket;
+  if (plan.strategy.host_memory == HostMemory::near) return socket == own ? all : 0;
+  const std::size_t sockets = plan.machine.sockets.size();
+  const std::size_t turn = (socket + sockets - own) % sockets;
+  return static_cast<std::uint32_t>(all / sockets + (turn < all % sockets ? 1 : 0));
+}
+
+// What one GPU keeps in the memory of a socket.
+void add_host_lines(const Plan& plan, std::size_t gpu, std::size_t socket, PoolLedger& pool) {
   const auto counts = slot_counts(plan);
   const auto& name = plan.machine.gpus[gpu].name;
   const std::int64_t whole = state_bytes(plan.strategy.moments);
   add_state_line(pool, "state of " + name,
-                 owned_elements(plan, gpu, StatePlace::cpu) +
-                     owned_elements(plan, gpu, StatePlace::resident_weights),
+                 owned_elements(plan, gpu, StatePlace::cpu, socket) +
+                     owned_elements(plan, gpu, StatePlace::resident_weights, socket),
                  whole, "resident_state");
   add_state_line(pool, "weights of NVMe state of " + name,
-                 owned_elements(plan, gpu, StatePlace::nvme), whole - nvme_bytes(plan),
+                 owned_elements(plan, gpu, StatePlace::nvme, socket), whole - nvme_bytes(plan),
                  "nvme_state");
+  const std::uint32_t activations = waiting_activations(plan, gpu, socket);
+  if (activations > 0) {
+    pool.lines.push_back(slots_line(plan, SlotKind::host_activation, activations,
+                                    "activations of " + name, "activations"));
+  }
+  if (plan.machine.gpus[gpu].socket != socket) return;
   if (counts.host_nvme > 0) {
     pool.lines.push_back(slots_line(plan, SlotKind::host_nvme, counts.host_nvme,
                                     "NVMe slots of " + name, "nvme_slots"));
   }
   add_host_gradient_lines(plan, name, pool);
-  if (counts.host_activation > 0) {
-    pool.lines.push_back(slots_line(plan, SlotKind::host_activation, counts.host_activation,
-                                    "activations of " + name, "activations"));
-  }
   const std::int64_t tokens = plan.workload.tokens_per_step() / plan.replicas();
   pool.lines.push_back({"token ids of " + name, Bytes{tokens * kTokenBytes},
                         fmt::format("{} tokens x {} B", tokens, kTokenBytes), ""});
@@ -140,7 +156,9 @@ PoolLedger make_pool(const Plan& plan, platform::PoolId id) {
   for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
     const auto& name = machine.gpus[gpu].name;
     if (machine.gpus[gpu].pool == id) add_gpu_lines(plan, gpu, pool);
-    if (machine.sockets[machine.gpus[gpu].socket].pool == id) add_host_lines(plan, gpu, pool);
+    for (std::size_t socket = 0; socket < machine.sockets.size(); ++socket) {
+      if (machine.sockets[socket].pool == id) add_host_lines(plan, gpu, socket, pool);
+    }
     if (!machine.drives.empty() && machine.drives[drive_of(machine, gpu)].pool == id) {
       add_state_line(pool, "NVMe state of " + name, owned_elements(plan, gpu, StatePlace::nvme),
                      nvme_bytes(plan), "nvme_state");
@@ -150,6 +168,27 @@ PoolLedger make_pool(const Plan& plan, platform::PoolId id) {
 }
 
 }  // namespace
+
+platform::PoolId slot_pool(const Plan& plan, std::size_t gpu, SlotKind kind, std::uint32_t index) {
+  const auto& machine = plan.machine;
+  const std::size_t own = machine.gpus[gpu].socket;
+  switch (kind) {
+    case SlotKind::weights:
+    case SlotKind::gradients:
+    case SlotKind::activation:
+    case SlotKind::kept:
+      return machine.gpus[gpu].pool;
+    case SlotKind::host_activation:
+      if (plan.strategy.host_memory == HostMemory::all) {
+        return machine.sockets[(own + index) % machine.sockets.size()].pool;
+      }
+      break;
+    case SlotKind::host_gradients:
+    case SlotKind::host_nvme:
+      break;
+  }
+  return machine.sockets[own].pool;
+}
 
 std::size_t drive_of(const platform::Machine& machine, std::size_t gpu) {
   return gpu * machine.drives.size() / machine.gpus.size();

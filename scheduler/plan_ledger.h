@@ -22,6 +22,9 @@ SlotCounts slot_counts(const Plan& plan);
 // Precondition: not SlotKind::kept, whose size is the sub-model's (compute_memory).
 platform::Bytes slot_bytes(const Plan& plan, SlotKind kind, std::uint32_t index);
 
+// The pool of one slot. Host gradients, and NVMe state passing through, stay beside the GPU.
+platform::PoolId slot_pool(const Plan& plan, std::size_t gpu, SlotKind kind, std::uint32_t index);
+
 // The drive that holds a GPU's NVMe state. Precondition: the machine has drives.
 std::size_t drive_of(const platform::Machine& machine, std::size_t gpu);
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "platform/error.h"
+#include "scheduler/strategy_knobs.h"
 #include "workloads/tensor_slice.h"
 
 namespace offstage::scheduler {
@@ -256,6 +257,16 @@ std::vector<std::int64_t> open_micro_batches(const PlanningInput& input, std::in
 
 bool few_samples(const PlanningInput& input) {
   return input.workload.global_batch <= kFewSequences * gpu_count(input);
+}
+
+Strategy starting_strategy(const PlanningInput& input) {
+  Strategy strategy = fixed_knobs(input.request);
+  if (input.request.host_memory) return strategy;
+  std::vector<int> gpus(input.machine.sockets.size());
+  for (const auto& gpu : input.machine.gpus) ++gpus[gpu.socket];
+  const bool even = std::ranges::all_of(gpus, [&gpus](int count) { return count == gpus[0]; });
+  strategy.host_memory = even ? HostMemory::near : HostMemory::all;
+  return strategy;
 }
 
 std::vector<Plan> fitting_plans(const PlanningInput& input, const Strategy& strategy) {

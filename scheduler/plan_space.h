@@ -26,6 +26,9 @@ std::vector<std::int64_t> open_micro_batches(const PlanningInput& input, std::in
 // Whether a step has so few samples that a tensor split is tried even where a batch split fits.
 bool few_samples(const PlanningInput& input);
 
+// What the request fixes, and the host memory that suits how the GPUs hang on the sockets.
+Strategy starting_strategy(const PlanningInput& input);
+
 // Bytes a plan lacks, by kind of pool; 0 where it fits.
 struct Shortfall {
   platform::Bytes gpu, host, nvme;

@@ -55,7 +55,7 @@ class Search {
 
   void enumerate() {
     const auto knobs = open_knobs(input_);
-    Strategy strategy = fixed_knobs(input_.request);
+    Strategy strategy = starting_strategy(input_);
     bool any_fits = false;
     for (const auto ways : knobs.ways) {
       if (any_fits && ways > 1 && !few_samples(input_)) break;
@@ -196,7 +196,7 @@ PlanningInput within_reach(const PlanningInput& input) {
 // another.
 std::vector<Strategy> least_strategies(const PlanningInput& input) {
   const auto knobs = open_knobs(input);
-  Strategy strategy = fixed_knobs(input.request);
+  Strategy strategy = starting_strategy(input);
   strategy.weight_slots = input.request.weight_slots.value_or(1);
   strategy.gradient_slots = input.request.gradient_slots.value_or(1);
   strategy.host_gradient_slots = input.request.host_gradient_slots.value_or(1);

@@ -48,9 +48,8 @@ EngineId StepGraphBuilder::add_engine(const std::string& name, EngineKind kind,
 
 void StepGraphBuilder::make_engines() {
   const auto& machine = plan_.machine;
-  std::vector<EngineId> optimizers;
   for (std::size_t s = 0; s < machine.sockets.size(); ++s) {
-    optimizers.push_back(
+    optimizers_.push_back(
         add_engine(machine.sockets[s].name + ".optimizer", EngineKind::optimizer, s));
   }
   std::vector<std::pair<EngineId, EngineId>> drives;
@@ -67,7 +66,6 @@ void StepGraphBuilder::make_engines() {
                        add_engine(gpu.name + ".h2d", EngineKind::h2d, g),
                        add_engine(gpu.name + ".d2h", EngineKind::d2h, g),
                        add_engine(gpu.name + ".collective", EngineKind::collective, g),
-                       optimizers[gpu.socket],
                        {},
                        {}};
     if (!drives.empty()) {
@@ -82,28 +80,23 @@ void StepGraphBuilder::make_engines() {
 void StepGraphBuilder::make_slots() {
   const auto counts = slot_counts(plan_);
   for (std::size_t g = 0; g < gpus_; ++g) {
-    const auto& gpu = plan_.machine.gpus[g];
-    const auto host = plan_.machine.sockets[gpu.socket].pool;
-    const auto add = [&](SlotKind kind, platform::PoolId pool, std::uint32_t index) {
-      graph_.slots.push_back(
-          {kind, pool, static_cast<std::uint16_t>(g), index, slot_bytes(plan_, kind, index)});
+    const auto add = [&](SlotKind kind, std::uint32_t index) {
+      graph_.slots.push_back({kind, slot_pool(plan_, g, kind, index), static_cast<std::uint16_t>(g),
+                              index, slot_bytes(plan_, kind, index)});
       return static_cast<SlotId>(graph_.slots.size() - 1);
     };
-    const auto fill = [&](SlotRing& ring, SlotKind kind, platform::PoolId pool,
-                          std::uint32_t count) {
-      for (std::uint32_t i = 0; i < count; ++i) ring.add(add(kind, pool, i));
+    const auto fill = [&](SlotRing& ring, SlotKind kind, std::uint32_t count) {
+      for (std::uint32_t i = 0; i < count; ++i) ring.add(add(kind, i));
     };
     auto& rings = rings_.emplace_back();
-    fill(rings.weights, SlotKind::weights, gpu.pool, counts.weights);
-    fill(rings.gradients, SlotKind::gradients, gpu.pool, counts.gradients);
-    fill(rings.activation, SlotKind::activation, gpu.pool, counts.activation);
+    fill(rings.weights, SlotKind::weights, counts.weights);
+    fill(rings.gradients, SlotKind::gradients, counts.gradients);
+    fill(rings.activation, SlotKind::activation, counts.activation);
     const std::uint32_t ring = counts.host_gradients - (counts.tied_gradients ? 1 : 0);
-    fill(rings.host_gradients, SlotKind::host_gradients, host, ring);
-    if (counts.tied_gradients) {
-      rings.tied_gradients = add(SlotKind::host_gradients, host, ring);
-    }
-    fill(rings.host_activation, SlotKind::host_activation, host, counts.host_activation);
-    fill(rings.host_nvme, SlotKind::host_nvme, host, counts.host_nvme);
+    fill(rings.host_gradients, SlotKind::host_gradients, ring);
+    if (counts.tied_gradients) rings.tied_gradients = add(SlotKind::host_gradients, ring);
+    fill(rings.host_activation, SlotKind::host_activation, counts.host_activation);
+    fill(rings.host_nvme, SlotKind::host_nvme, counts.host_nvme);
     make_kept_slots(g);
   }
 }
@@ -119,8 +112,9 @@ void StepGraphBuilder::make_kept_slots(std::size_t gpu) {
         compute_memory(plan_.table, submodel.first_layer, submodel.end_layer, true).kept;
     for (std::uint32_t m = 0; m < micro_batches_; ++m) {
       kept[at(k, m)] = static_cast<SlotId>(graph_.slots.size());
-      graph_.slots.push_back({SlotKind::kept, plan_.machine.gpus[gpu].pool,
-                              static_cast<std::uint16_t>(gpu), index++, bytes});
+      graph_.slots.push_back({SlotKind::kept, slot_pool(plan_, gpu, SlotKind::kept, index),
+                              static_cast<std::uint16_t>(gpu), index, bytes});
+      ++index;
     }
   }
 }
@@ -132,8 +126,15 @@ Task StepGraphBuilder::make_task(TaskKind kind, Payload payload, std::size_t gpu
   task.payload = payload;
   task.gpu = static_cast<std::uint16_t>(gpu);
   task.submodel = static_cast<std::uint16_t>(submodel);
+  task.socket = static_cast<std::uint16_t>(plan_.machine.gpus[gpu].socket);
   task.step = step_;
   return task;
+}
+
+std::uint16_t StepGraphBuilder::socket_of(SlotId slot) const {
+  const auto& sockets = plan_.machine.sockets;
+  const auto found = std::ranges::find(sockets, graph_.slots[slot].pool, &platform::Socket::pool);
+  return static_cast<std::uint16_t>(found - sockets.begin());
 }
 
 std::vector<EngineId> StepGraphBuilder::collective_engines() const {

@@ -36,7 +36,7 @@ class StepGraphBuilder {
     std::optional<TaskId> offload;  // copies it away; must be done before the slot is reused
   };
   struct GpuEngines {
-    EngineId compute, h2d, d2h, collective, optimizer;
+    EngineId compute, h2d, d2h, collective;
     std::optional<EngineId> nvme_read, nvme_write;
   };
   struct GpuRings {
@@ -79,6 +79,8 @@ class StepGraphBuilder {
   void add_nvme_write(std::size_t gpu, std::size_t submodel, const Occupied& state);
   void add_last_updates();
 
+  // The socket in whose memory a host slot is.
+  std::uint16_t socket_of(SlotId slot) const;
   Task make_task(TaskKind kind, Payload payload, std::size_t gpu, std::size_t submodel) const;
   std::size_t at(std::size_t boundary, std::uint32_t micro_batch) const {
     return boundary * micro_batches_ + micro_batch;
@@ -107,6 +109,7 @@ class StepGraphBuilder {
   bool clips_;
   std::uint32_t step_ = 0;
   TaskGraph graph_;
+  std::vector<EngineId> optimizers_;  // by socket
   std::vector<GpuEngines> engines_;
   std::vector<GpuRings> rings_;
   PerGpu<SlotId> kept_slots_;        // [gpu][sub-model x micro-batch], of those that keep

@@ -80,7 +80,7 @@ void StepGraphBuilder::add_norm(std::size_t g, std::size_t k) {
   }
   Task task = make_task(TaskKind::norm, Payload::gradients, g, k);
   task.elements = owned_range(plan_.submodels[k], plan_.shard_of(g)).size();
-  last_norm_[g] = graph_.add(task, {{engines_[g].optimizer}}, predecessors, uses);
+  last_norm_[g] = graph_.add(task, {{optimizers_[task.socket]}}, predecessors, uses);
 }
 
 void StepGraphBuilder::add_gpu_updates(const PendingUpdate& pending) {
@@ -129,7 +129,10 @@ void StepGraphBuilder::add_update(std::size_t g, std::size_t k, const Occupied& 
   }
   Task task = make_task(TaskKind::update, Payload::none, g, k);
   task.elements = owned_range(plan_.submodels[k], plan_.shard_of(g)).size();
-  const TaskId id = graph_.add(task, {{engines_[g].optimizer}}, predecessors, uses);
+  // Where the state is: 12 bytes of a parameter are there and go back, its gradient's 2 or 4 may
+  // come from another socket.
+  task.socket = static_cast<std::uint16_t>(plan_.home_socket(g, k));
+  const TaskId id = graph_.add(task, {{optimizers_[task.socket]}}, predecessors, uses);
   if (!is_tied_head(k)) rings_[g].host_gradients.release(*own.slot, {id});
   last_update_[g][k] = id;
 }

@@ -39,6 +39,7 @@ void StepGraphBuilder::add_fetch(std::size_t g, std::size_t k, bool going_back) 
     for (const std::size_t other : sharers(g)) wait_for(other, 0);
   }
   Task task = make_task(TaskKind::fetch, Payload::weights, g, k);
+  task.socket = static_cast<std::uint16_t>(plan_.home_socket(g, k));
   task.bytes = {shard_range(submodel, plan_.shard_of(g)).size() *
                 element_bytes(plan_.workload.precision).weight};
   weights_[g][visit(k, going_back)] = {
@@ -73,6 +74,7 @@ void StepGraphBuilder::add_activation_offload(std::size_t gpu, std::size_t bound
   std::vector<TaskId> predecessors{*source.ready};
   const SlotId host = rings_[gpu].host_activation.acquire(predecessors);
   Task task = make_task(TaskKind::offload, Payload::activations, gpu, boundary);
+  task.socket = socket_of(host);
   task.micro_batch = micro_batch;
   task.bytes = plan_.boundary_bytes();
   const TaskId id = graph_.add(task, {{engines_[gpu].d2h}}, predecessors,
@@ -88,6 +90,7 @@ void StepGraphBuilder::add_activation_fetch(std::size_t gpu, std::size_t boundar
   std::vector<TaskId> predecessors{*source.ready};
   const SlotId slot = rings_[gpu].activation.acquire(predecessors);
   Task task = make_task(TaskKind::fetch, Payload::activations, gpu, boundary);
+  task.socket = socket_of(*source.slot);
   task.micro_batch = micro_batch;
   task.bytes = plan_.boundary_bytes();
   const TaskId id = graph_.add(task, {{engines_[gpu].h2d}}, predecessors,

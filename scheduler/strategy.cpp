@@ -46,6 +46,10 @@ void read_choices(const platform::Node& node, StrategyRequest& request) {
     request.activations =
         place->choice({"gpu", "cpu"}) == "gpu" ? ActivationPlace::gpu : ActivationPlace::cpu;
   }
+  if (const auto memory = node.find("host_memory")) {
+    request.host_memory =
+        memory->choice({"near", "all"}) == "near" ? HostMemory::near : HostMemory::all;
+  }
   if (const auto moments = node.find("moments")) {
     request.moments =
         moments->choice({"f32", "bf16"}) == "f32" ? MomentPrecision::f32 : MomentPrecision::bf16;
@@ -66,6 +70,8 @@ std::string to_string(Split split) { return split == Split::batch ? "batch" : "t
 std::string to_string(ActivationPlace place) {
   return place == ActivationPlace::gpu ? "gpu" : "cpu";
 }
+
+std::string to_string(HostMemory memory) { return memory == HostMemory::near ? "near" : "all"; }
 
 std::string to_string(PolicyKind policy) {
   switch (policy) {
@@ -102,8 +108,8 @@ StrategyRequest read_strategy(const platform::Node& node) {
   if (!node.is_map()) throw node.error("must be `auto` or a map of knobs");
   node.allow_keys({"split", "tensor_ways", "layers_per_submodel", "micro_batch", "weight_slots",
                    "gradient_slots", "host_gradient_slots", "activations", "spare_activation_slots",
-                   "resident_state", "resident_weights", "kept_activations", "nvme_state",
-                   "nvme_slots", "moments", "clipping", "policy", "submit_ahead"});
+                   "host_memory", "resident_state", "resident_weights", "kept_activations",
+                   "nvme_state", "nvme_slots", "moments", "clipping", "policy", "submit_ahead"});
   read_split(node, request);
   read_packs(node, request);
   read_count(node, "micro_batch", 1, kLargestKnob, request.micro_batch);

@@ -19,6 +19,11 @@ enum class Split { batch, tensor };
 // Where the activations at the cuts between sub-models wait for the backward pass.
 enum class ActivationPlace { gpu, cpu };
 
+// Which socket's memory holds a GPU's CPU state and waiting activations: that of the socket beside
+// the GPU; or all sockets in turn, sub-model by sub-model, each updating what it holds. For
+// machines whose GPUs do not hang evenly on the sockets.
+enum class HostMemory { near, all };
+
 enum class PolicyKind { fifo, planned, critical_path };
 
 // AdamW's two moments: f32 is exact; bf16 saves 4 bytes a parameter and is another optimizer.
@@ -44,6 +49,7 @@ struct Strategy {
   // With activations on the CPU: boundary activations a GPU has room for beyond the one of each
   // micro-batch, so that fetches run ahead.
   int spare_activation_slots = 2;
+  HostMemory host_memory = HostMemory::near;
   // Counted in sub-models of blocks. From the first block on: those whose whole state stays on the
   // GPUs and is updated there, then those whose weights do. From the last block back: those that
   // keep their activations instead of recomputing them. Of the others, the last ones have moments
@@ -72,6 +78,7 @@ struct StrategyRequest {
   std::optional<int> host_gradient_slots;
   std::optional<ActivationPlace> activations;
   std::optional<int> spare_activation_slots;
+  std::optional<HostMemory> host_memory;
   std::optional<std::int64_t> resident_state;
   std::optional<std::int64_t> resident_weights;
   std::optional<std::int64_t> kept_activations;
@@ -89,6 +96,7 @@ StrategyRequest read_strategy(const platform::Node& node);
 
 std::string to_string(Split split);
 std::string to_string(ActivationPlace place);
+std::string to_string(HostMemory memory);
 std::string to_string(PolicyKind policy);
 std::string to_string(MomentPrecision precision);
 std::string to_string(Clipping clipping);

@@ -17,6 +17,7 @@ void for_each_knob(S& strategy, R& request, const Visit& visit) {
   visit("host_gradient_slots", strategy.host_gradient_slots, request.host_gradient_slots);
   visit("activations", strategy.activations, request.activations);
   visit("spare_activation_slots", strategy.spare_activation_slots, request.spare_activation_slots);
+  visit("host_memory", strategy.host_memory, request.host_memory);
   visit("resident_state", strategy.resident_state, request.resident_state);
   visit("resident_weights", strategy.resident_weights, request.resident_weights);
   visit("kept_activations", strategy.kept_activations, request.kept_activations);

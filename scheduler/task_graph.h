@@ -97,6 +97,7 @@ struct Task {
   Payload payload = Payload::none;
   std::uint16_t gpu = 0;  // the GPU it works for (lowest one of a collective)
   std::uint16_t submodel = 0;
+  std::uint16_t socket = 0;       // whose memory a copy's CPU side is in; who updates
   std::uint32_t step = 0;         // from 0, within the graph
   std::uint32_t micro_batch = 0;  // forward, backward and activation copies only
   platform::Bytes bytes;          // moved by copies; total buffer of collectives

@@ -33,7 +33,7 @@ TEST_CASE("every knob makes a strategy another one", "[scheduler][unit]") {
     knob = before;
     ++knobs;
   });
-  CHECK(knobs == 14);
+  CHECK(knobs == 15);
 }
 
 }  // namespace
