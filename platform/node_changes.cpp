@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -28,26 +27,6 @@ std::vector<std::string> names_of(const std::vector<Node>& gpus) {
 Bytes scaled(Bytes bytes, Bytes to, Bytes from) {
   const double factor = static_cast<double>(to.value) / static_cast<double>(from.value);
   return {static_cast<std::int64_t>(static_cast<double>(bytes.value) * factor)};
-}
-
-Link& dram_of(Machine& machine, const Socket& socket) {
-  return machine.links[machine.routes[socket.optimizer].links.back()];
-}
-
-void join_sockets(Machine& machine, Socket& home, Socket& idle) {
-  const std::string joined = "; with that of " + idle.name + ", interleaved";
-  Pool& to = machine.pools[home.pool];
-  Pool& from = machine.pools[idle.pool];
-  to.capacity.value += from.capacity.value;
-  to.capacity.source += joined;
-  to.reserves.insert(to.reserves.end(), from.reserves.begin(), from.reserves.end());
-  from.capacity.value = {0};
-  from.reserves.clear();
-  home.cores += std::exchange(idle.cores, 0);
-  home.numa_nodes.insert(home.numa_nodes.end(), idle.numa_nodes.begin(), idle.numa_nodes.end());
-  auto& rate = dram_of(machine, home).capacity;
-  rate.value.value += dram_of(machine, idle).capacity.value.value;
-  rate.source += joined;
 }
 
 }  // namespace
@@ -106,16 +85,6 @@ void NodeChanges::change(std::vector<Pool>& host_pools) const {
       reserve.bytes = {std::max(scaled(reserve.bytes.value, asked, total), least),
                        "scaled with the memory; " + reserve.bytes.source, Confidence::low};
     }
-  }
-}
-
-void NodeChanges::change(Machine& machine) const {
-  if (!gpus_) return;
-  Socket& home = machine.sockets[machine.gpus.front().socket];
-  for (std::size_t s = 0; s < machine.sockets.size(); ++s) {
-    const bool idle =
-        std::ranges::none_of(machine.gpus, [s](const Gpu& gpu) { return gpu.socket == s; });
-    if (idle) join_sockets(machine, home, machine.sockets[s]);
   }
 }
 

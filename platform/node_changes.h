@@ -31,13 +31,6 @@ class NodeChanges {
   // page tables and caches go with the memory. It doesn't shrink below 4 GiB of the machine.
   void change(std::vector<Pool>& host_pools) const;
 
-  // Where it takes some of the GPUs, and sockets are left without one: their memory, cores and DRAM
-  // join those of the first socket that has one. A process may spread its memory over all sockets
-  // page by page (numactl --interleave) and work on all cores; the link between sockets then carries
-  // a part of each copy, for which it has room beside PCIe.
-  // Precondition: the routes are there.
-  void change(Machine& machine) const;
-
   // Where the memory of a GPU was set.
   std::optional<Node> gpu_memory_place() const { return gpu_memory_; }
 

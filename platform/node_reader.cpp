@@ -83,7 +83,6 @@ class NodeReader {
     read_collective_network();
     read_drives();
     add_routes(machine_, ports_);
-    changes_.change(machine_);
     return std::move(machine_);
   }
 

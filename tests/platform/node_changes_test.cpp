@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -86,30 +85,6 @@ TEST_CASE("a run config sets the memory of GPUs and of the host", "[platform][un
   for (const Socket& socket : dgx.sockets) {
     CHECK(dgx.pools[socket.pool].capacity.value == Bytes{500'000'000'000});
   }
-}
-
-TEST_CASE("the memory and cores of a socket left without GPUs join the other's",
-          "[platform][unit]") {
-  const Changed changed;
-  const Machine whole = changed.read("{name: dgx-a100-40}");
-  const Machine one = changed.read("{name: dgx-a100-40, gpus: [gpu5]}");
-  const auto& home = one.sockets[1];
-  REQUIRE(one.gpus[0].socket == 1);
-  // Both sockets of a DGX A100 are alike: everything doubles.
-  const Pool& pool = one.pools[home.pool];
-  CHECK(pool.capacity.value == 2 * whole.pools[whole.sockets[1].pool].capacity.value);
-  CHECK(pool.reserves.size() == 2);
-  CHECK(home.cores == 2 * whole.sockets[1].cores);
-  CHECK(home.numa_nodes == std::vector<int>{4, 5, 6, 7, 0, 1, 2, 3});
-  const auto dram = [](const Machine& machine) {
-    return machine.links[machine.routes[machine.sockets[1].optimizer].links.back()].capacity.value;
-  };
-  CHECK(dram(one).value == 2 * dram(whole).value);
-  CHECK(one.pools[one.sockets[0].pool].capacity.value == Bytes{0});
-
-  const Machine spread = changed.read("{name: dgx-a100-40, gpus: [gpu0, gpu5]}");
-  CHECK(spread.pools[spread.sockets[1].pool].capacity.value ==
-        whole.pools[whole.sockets[1].pool].capacity.value);
 }
 
 TEST_CASE("a change that the machine does not allow is refused where it stands",
