@@ -12,6 +12,7 @@
 #include "cli/plan_report.h"
 #include "cli/planning.h"
 #include "scheduler/plan_file.h"
+#include "sim/evaluate.h"
 
 // offstage plan: searches for a plan, or applies the strategy of the config, and explains it.
 namespace offstage::cli {
@@ -44,7 +45,7 @@ int run(const PlanOptions& options) {
   const scheduler::PlanningResult result = answer(question);
   std::optional<Simulated> prediction;
   if (result.fits) {
-    prediction = simulate_plan(result.plan, question.config.profile, kSimulatedSteps);
+    prediction = simulate_plan(result.plan, question.config.profile, sim::kSimulatedSteps);
     if (!options.out.empty()) scheduler::write_plan(result.plan, options.out);
   }
   const PlanReport report{

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +15,7 @@
 #include "platform/error.h"
 #include "scheduler/plan_file.h"
 #include "scheduler/step_graph.h"
+#include "sim/evaluate.h"
 #include "sim/process_pool.h"
 #include "sim/simulate.h"
 
@@ -33,25 +33,6 @@ sim::Simulation simulation_of(const Plan& plan, const scheduler::TaskGraph& grap
           .costs = costs,
           .policy = plan.strategy.policy,
           .submit_ahead = plan.strategy.submit_ahead};
-}
-
-std::vector<Seconds> simulate_steps(std::span<const Plan> plans, const Profile& profile,
-                                    int workers) {
-  // A simulation borrows; a deque keeps its elements where they are.
-  std::deque<scheduler::TaskGraph> graphs;
-  std::deque<std::vector<scheduler::TaskCost>> costs;
-  std::vector<sim::Simulation> simulations;
-  for (const Plan& plan : plans) {
-    graphs.push_back(scheduler::make_step_graph(plan, kSimulatedSteps));
-    costs.push_back(scheduler::make_costs(plan, profile, graphs.back()));
-    simulations.push_back(simulation_of(plan, graphs.back(), costs.back()));
-  }
-  const auto results = sim::simulate_all(simulations, workers);
-  std::vector<Seconds> steps;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    steps.push_back(scheduler::steady_step(graphs[i], results[i].trace));
-  }
-  return steps;
 }
 
 scheduler::PlanningResult choose_plan(const scheduler::RunConfig& config,
@@ -91,7 +72,7 @@ Error placed(const Error& error, const std::string& file) {
 
 scheduler::Evaluate simulator_of(const Profile& profile, int workers) {
   return [&profile, workers](std::span<const Plan> plans) {
-    return simulate_steps(plans, profile, workers);
+    return sim::simulated_steps(plans, profile, workers);
   };
 }
 

@@ -38,10 +38,6 @@ Error placed(const Error& error, const std::string& file);
 // Errors: Error(does_not_fit) with the pool, the shortfall and the pool's lines.
 void require_fit(const scheduler::PlanningResult& result);
 
-// Consecutive steps simulated when nobody says otherwise: the first is cold, the distance between
-// the others is the steady state.
-constexpr std::uint32_t kSimulatedSteps = 3;
-
 struct Simulated {
   scheduler::TaskGraph graph;
   std::vector<scheduler::TaskCost> costs;

@@ -21,6 +21,7 @@
 #include "platform/format.h"
 #include "report/chrome_trace.h"
 #include "scheduler/plan_file.h"
+#include "sim/evaluate.h"
 
 // offstage simulate: runs a plan on the simulator and says how long a step takes and why.
 namespace offstage::cli {
@@ -35,7 +36,7 @@ using scheduler::Plan;
 struct SimulateOptions {
   CommonOptions common;
   std::string file;
-  std::uint32_t steps = kSimulatedSteps;
+  std::uint32_t steps = sim::kSimulatedSteps;
   std::string trace;
   std::string policy;
 };

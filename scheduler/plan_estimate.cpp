@@ -20,9 +20,12 @@ Plan with_micro_batches(const Plan& plan, std::int64_t micro_batches) {
   return shorter;
 }
 
-std::vector<Seconds> work_of_one_step(const Plan& plan, const TaskGraph& graph,
-                                      const Profile& profile) {
-  return resource_work(plan, graph, make_costs(plan, profile, graph));
+// Work of what belongs to the second micro-batch alone: what each further one adds.
+std::vector<TaskCost> of_second_micro_batch(const TaskGraph& graph, std::vector<TaskCost> costs) {
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    if (graph.tasks[task].micro_batch != 1) costs[task] = {};
+  }
+  return costs;
 }
 
 Seconds line_through(std::int64_t x0, Seconds y0, std::int64_t x1, Seconds y1, std::int64_t x) {
@@ -33,14 +36,16 @@ Seconds line_through(std::int64_t x0, Seconds y0, std::int64_t x1, Seconds y1, s
 }  // namespace
 
 Bound estimated_bound(const Plan& plan, const Profile& profile) {
-  const Plan of_two = with_micro_batches(plan, 2), of_three = with_micro_batches(plan, 3);
+  const Plan of_two = with_micro_batches(plan, 2);
   const TaskGraph graph = make_step_graph(of_two, 1);
-  const auto two = work_of_one_step(of_two, graph, profile);
-  const auto three = work_of_one_step(of_three, make_step_graph(of_three, 1), profile);
+  const auto costs = make_costs(of_two, profile, graph);
+  const auto both = resource_work(of_two, graph, costs);
+  const auto second = resource_work(of_two, graph, of_second_micro_batch(graph, costs));
+  const auto further = static_cast<double>(plan.micro_batches() - 2);
   Bound bound;
   std::size_t busiest = 0;
-  for (std::size_t i = 0; i < two.size(); ++i) {
-    const Seconds work = line_through(2, two[i], 3, three[i], plan.micro_batches());
+  for (std::size_t i = 0; i < both.size(); ++i) {
+    const Seconds work = both[i] + second[i] * further;
     if (work <= bound.seconds) continue;
     bound.seconds = work;
     busiest = i;

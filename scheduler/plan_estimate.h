@@ -10,7 +10,7 @@
 // Private to planner.h.
 namespace offstage::scheduler {
 
-// The busiest engine or link and its work in one step; exact, from the graphs of two and three
+// The busiest engine or link and its work in one step; exact, from the graph of two
 // micro-batches. A lower bound on the step time, and mostly a close one.
 Bound estimated_bound(const Plan& plan, const Profile& profile);
 
