@@ -22,7 +22,6 @@
 namespace offstage::cli {
 namespace {
 
-using platform::Seconds;
 using scheduler::Plan;
 using scheduler::Profile;
 

@@ -200,4 +200,41 @@ workloads::Workload small_workload(std::int64_t layers, bool tied) {
   return workload;
 }
 
+workloads::Workload small_mixture(std::int64_t layers, std::int64_t dense) {
+  auto workload = small_workload(layers, false);
+  auto& model = workload.model;
+  model.family = workloads::Family::mixtral;
+  model.architecture = "MixtralForCausalLM";
+  model.kv_heads = 1;
+  model.position_rows = 0;
+  model.norm = workloads::Norm::rms_norm;
+  model.norm_bias = false;
+  model.positions = workloads::Positions::rotary;
+  model.rotary_dim = model.head_dim;
+  model.activation = workloads::Activation::silu;
+  model.gated = true;
+  model.qkv_bias = model.attention_out_bias = model.ffn_bias = false;
+  model.experts = workloads::Experts{.count = 4, .per_token = 2, .ffn = 16};
+  if (dense > 0) {
+    model.family = workloads::Family::deepseek_v2;
+    model.architecture = "DeepseekV2ForCausalLM";
+    model.experts->shared_ffn = 8;
+    model.experts->first_dense_layers = dense;
+  }
+  return workload;
+}
+
+platform::Machine small_drive_machine(std::int64_t capacity) {
+  auto machine = small_machine();
+  machine.pools.push_back({"nvme0", PoolKind::nvme, given(Bytes{capacity}), {}});
+  machine.links.push_back(link("drive", LinkKind::nvme, 5.0));
+  machine.routes.push_back({"nvme0", {machine.links.size() - 1}, {}});
+  platform::Drive drive;
+  drive.name = "nvme0";
+  drive.pool = machine.pools.size() - 1;
+  drive.read = drive.write = {machine.routes.size() - 1};
+  machine.drives.push_back(drive);
+  return machine;
+}
+
 }  // namespace offstage::scheduler

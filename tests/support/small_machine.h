@@ -28,4 +28,12 @@ Plan small_plan(const platform::Machine& machine);
 // A GPT-2 of hidden 8, 2 heads, vocabulary 100 and 16 positions; 8 sequences of 16 tokens in bf16.
 workloads::Workload small_workload(std::int64_t layers, bool tied);
 
+// The same sizes as a Mixtral: rotary positions, 4 experts of 16 of which a token visits 2, one
+// head of keys and values; the first `dense` layers have a dense feed-forward of 32 and the others
+// an expert of 8 beside that every token visits, as in DeepSeek-V2, unless `dense` is 0.
+workloads::Workload small_mixture(std::int64_t layers, std::int64_t dense);
+
+// small_machine with a drive of `capacity` bytes on a 5 B/s link of its own.
+platform::Machine small_drive_machine(std::int64_t capacity);
+
 }  // namespace offstage::scheduler
