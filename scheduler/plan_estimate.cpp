@@ -11,7 +11,7 @@ namespace {
 
 using platform::Seconds;
 
-constexpr std::int64_t kFewer = 12, kMore = 24;
+constexpr std::int64_t kFewer = 8, kMore = 16;
 
 // The same plan for a smaller global batch. Its ledger is of no use.
 Plan with_micro_batches(const Plan& plan, std::int64_t micro_batches) {
@@ -77,6 +77,17 @@ std::vector<Seconds> estimated_steps(const std::vector<const Plan*>& plans,
     }
   }
   return steps;
+}
+
+std::int64_t estimated_tasks(const Plan& plan) {
+  const std::int64_t micro_batches =
+      plan.micro_batches() <= kMore ? plan.micro_batches() : kFewer + kMore;
+  // Of a micro-batch: forward, backward and, with activations on the CPU, a copy each way. Of a
+  // sub-model: weights twice, gradients, update.
+  const std::int64_t of_micro_batch = plan.strategy.activations == ActivationPlace::cpu ? 4 : 2;
+  constexpr std::int64_t kOfSubModel = 8;
+  const auto submodels = static_cast<std::int64_t>(plan.submodels.size());
+  return plan.gpus() * submodels * (micro_batches * of_micro_batch + kOfSubModel);
 }
 
 }  // namespace offstage::scheduler

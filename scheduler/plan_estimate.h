@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "scheduler/metrics.h"
@@ -14,9 +15,12 @@ namespace offstage::scheduler {
 // micro-batches. A lower bound on the step time, and mostly a close one.
 Bound estimated_bound(const Plan& plan, const Profile& profile);
 
-// As `evaluate` says for plans of up to 24 micro-batches; for longer steps the line through 12 and
-// 24. What is chosen is simulated in full by whoever runs it.
+// As `evaluate` says for plans of up to 16 micro-batches; for longer steps the line through 8 and
+// 16. What is chosen is simulated in full by whoever runs it.
 std::vector<platform::Seconds> estimated_steps(const std::vector<const Plan*>& plans,
                                                const Evaluate& evaluate);
+
+// About how many tasks one step of the graphs has that estimated_steps hands to `evaluate`.
+std::int64_t estimated_tasks(const Plan& plan);
 
 }  // namespace offstage::scheduler

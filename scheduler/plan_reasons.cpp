@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <map>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "platform/format.h"
+#include "scheduler/plan_estimate.h"
 
 namespace offstage::scheduler {
 namespace {
@@ -59,6 +61,19 @@ std::string alternatives(const std::vector<Candidate>& candidates, const Candida
   return text.empty() ? "no other value was open" : text;
 }
 
+// "4", or "12 x 4 then 48 x 1" of a cut list.
+std::string packs_text(const Strategy& strategy) {
+  if (strategy.cuts.empty()) return std::to_string(strategy.layers_per_submodel);
+  std::string text;
+  for (auto pack = strategy.cuts.begin(); pack != strategy.cuts.end();) {
+    const auto next =
+        std::find_if(pack, strategy.cuts.end(), [pack](std::int64_t n) { return n != *pack; });
+    text += fmt::format("{}{} x {}", text.empty() ? "" : " then ", next - pack, *pack);
+    pack = next;
+  }
+  return text;
+}
+
 // Room left in the tightest pool of a kind.
 platform::Bytes room(const Plan& plan, platform::PoolKind kind) {
   platform::Bytes least{std::numeric_limits<std::int64_t>::max()};
@@ -76,9 +91,11 @@ std::string explain_residency(const PlanningInput& input, const Plan& plan) {
   const Plan bare = make_plan(input.machine, input.workload, without);
   const auto gpu_room = room(bare, platform::PoolKind::gpu);
   const auto host_room = room(bare, platform::PoolKind::host);
-  std::string text =
-      fmt::format("residency {:.2f} of the parameters: {} of a GPU are free without it",
-                  plan.residency(), platform::to_text(gpu_room));
+  std::string text = fmt::format(
+      "residency {:.2f} of the parameters: without it {} is the busiest, and {} per GPU {}",
+      plan.residency(), estimated_bound(bare, input.profile).by,
+      platform::to_text(platform::Bytes{std::abs(gpu_room.value)}),
+      gpu_room.value < 0 ? "are lacking" : "are free");
   if (host_room.value < 0) {
     text += fmt::format(", and CPU memory would be short by {}",
                         platform::to_text(platform::Bytes{-host_room.value}));
@@ -121,8 +138,7 @@ std::vector<std::string> explain_choice(const PlanningInput& input,
           count(&Strategy::tensor_ways));
   explain("micro_batch", request.micro_batch.has_value(), count(&Strategy::micro_batch));
   if (!request.cuts) {
-    explain("layers_per_submodel", request.layers_per_submodel.has_value(),
-            count(&Strategy::layers_per_submodel));
+    explain("layers_per_submodel", request.layers_per_submodel.has_value(), packs_text);
   }
   explain("activations", request.activations.has_value(),
           [](const Strategy& s) { return to_string(s.activations); });

@@ -67,13 +67,6 @@ std::vector<std::int64_t> open_ways(const PlanningInput& input) {
   return open;
 }
 
-std::int64_t block_submodels(const PlanningInput& input, const Strategy& strategy) {
-  if (!strategy.cuts.empty()) return static_cast<std::int64_t>(strategy.cuts.size());
-  const std::int64_t layers = input.workload.model.layers;
-  const std::int64_t pack = std::min(layers, strategy.layers_per_submodel);
-  return (layers + pack - 1) / pack;
-}
-
 // The smallest value in [low, high] for which `holds`, once true true for all larger ones.
 template <typename Holds>
 std::optional<std::int64_t> smallest(std::int64_t low, std::int64_t high, const Holds& holds) {
@@ -189,32 +182,14 @@ class Placer {
   std::int64_t extra_nvme_ = 0;
 };
 
-template <typename T>
-void add_steps(std::vector<Strategy>& all, const Strategy& strategy, T Strategy::*knob,
-               const std::vector<T>& steps, T lowest) {
-  for (const T step : steps) {
-    Strategy changed = strategy;
-    changed.*knob += step;
-    if (changed.*knob >= lowest) all.push_back(std::move(changed));
-  }
-}
-
-// The entries beside the present value of a list that is sorted.
-template <typename T>
-void add_adjacent(std::vector<Strategy>& all, const Strategy& strategy, T Strategy::*knob,
-                  const std::vector<T>& values) {
-  const auto here = std::ranges::find(values, strategy.*knob);
-  if (here == values.end()) return;
-  for (const auto& other :
-       {here == values.begin() ? here : here - 1, here + 1 == values.end() ? here : here + 1}) {
-    if (other == here) continue;
-    Strategy changed = strategy;
-    changed.*knob = *other;
-    all.push_back(std::move(changed));
-  }
-}
-
 }  // namespace
+
+std::int64_t block_submodels(const PlanningInput& input, const Strategy& strategy) {
+  if (!strategy.cuts.empty()) return static_cast<std::int64_t>(strategy.cuts.size());
+  const std::int64_t layers = input.workload.model.layers;
+  const std::int64_t pack = std::min(layers, strategy.layers_per_submodel);
+  return (layers + pack - 1) / pack;
+}
 
 Bytes Shortfall::worst() const { return std::max({gpu, host, nvme}); }
 
@@ -235,9 +210,12 @@ OpenKnobs open_knobs(const PlanningInput& input) {
   const auto& request = input.request;
   OpenKnobs knobs;
   knobs.ways = open_ways(input);
-  for (std::int64_t pack = 1; pack <= input.workload.model.layers; pack *= 2) {
+  const std::int64_t layers = input.workload.model.layers;
+  for (std::int64_t pack = 1; pack < layers; pack *= 2) {
     knobs.packs.push_back(pack);
+    if (pack > 1 && pack * 3 / 2 < layers) knobs.packs.push_back(pack * 3 / 2);
   }
+  knobs.packs.push_back(layers);
   if (request.layers_per_submodel) knobs.packs = {*request.layers_per_submodel};
   if (request.cuts) knobs.packs = {1};
   knobs.places = {ActivationPlace::gpu, ActivationPlace::cpu};
@@ -280,44 +258,6 @@ Plan least_plan(const PlanningInput& input, Strategy strategy) {
   if (!request.host_gradient_slots) strategy.host_gradient_slots = 1;
   if (!request.spare_activation_slots) strategy.spare_activation_slots = 1;
   return Placer(input, std::move(strategy)).fullest();
-}
-
-std::vector<Strategy> neighbours(const PlanningInput& input, const Strategy& strategy) {
-  const auto& request = input.request;
-  const auto knobs = open_knobs(input);
-  std::vector<Strategy> all;
-  add_adjacent(all, strategy, &Strategy::micro_batch,
-               open_micro_batches(input, strategy.tensor_ways));
-  add_adjacent(all, strategy, &Strategy::layers_per_submodel, knobs.packs);
-  add_adjacent(all, strategy, &Strategy::activations, knobs.places);
-  const std::vector<int> slot_steps{1, -1};
-  if (!request.weight_slots) add_steps(all, strategy, &Strategy::weight_slots, slot_steps, 1);
-  if (!request.gradient_slots) add_steps(all, strategy, &Strategy::gradient_slots, slot_steps, 1);
-  if (!request.host_gradient_slots) {
-    add_steps(all, strategy, &Strategy::host_gradient_slots, {2, -1}, 1);
-  }
-  if (!request.spare_activation_slots && strategy.activations == ActivationPlace::cpu) {
-    add_steps(all, strategy, &Strategy::spare_activation_slots, {2, -1}, 1);
-  }
-  // An eighth of the model at a time, and one sub-model for the last inch.
-  const std::int64_t stride = std::max<std::int64_t>(1, block_submodels(input, strategy) / 8);
-  std::vector<std::int64_t> steps{1, -1};
-  if (stride > 1) steps.insert(steps.end(), {stride, -stride});
-  if (!request.resident_state && strategy.clipping == Clipping::none) {
-    add_steps(all, strategy, &Strategy::resident_state, steps, std::int64_t{0});
-  }
-  if (!request.resident_weights) {
-    add_steps(all, strategy, &Strategy::resident_weights, steps, std::int64_t{0});
-  }
-  if (!request.kept_activations) {
-    add_steps(all, strategy, &Strategy::kept_activations, steps, std::int64_t{0});
-  }
-  std::erase_if(all, [&](const Strategy& s) {
-    const std::int64_t placed = s.resident_state + s.resident_weights + s.nvme_state;
-    const std::int64_t now = block_submodels(input, s);
-    return placed > now || s.kept_activations > now;
-  });
-  return all;
 }
 
 }  // namespace offstage::scheduler

@@ -23,6 +23,9 @@ OpenKnobs open_knobs(const PlanningInput& input);
 // Errors: Error(bad_input) when none does.
 std::vector<std::int64_t> open_micro_batches(const PlanningInput& input, std::int64_t ways);
 
+// Sub-models between embedding and head.
+std::int64_t block_submodels(const PlanningInput& input, const Strategy& strategy);
+
 // Whether a step has so few samples that a tensor split is tried even where a batch split fits.
 bool few_samples(const PlanningInput& input);
 
@@ -45,8 +48,5 @@ std::vector<Plan> fitting_plans(const PlanningInput& input, const Strategy& stra
 // The plan with single slots for these cuts and micro-batch, and as much state on the GPUs as they
 // hold: what to show when nothing fits.
 Plan least_plan(const PlanningInput& input, Strategy strategy);
-
-// Strategies one change away from `strategy`, whether they fit or not.
-std::vector<Strategy> neighbours(const PlanningInput& input, const Strategy& strategy);
 
 }  // namespace offstage::scheduler

@@ -1,12 +1,15 @@
 #include "scheduler/planner.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "scheduler/plan_estimate.h"
+#include "scheduler/plan_moves.h"
 #include "scheduler/plan_reasons.h"
 #include "scheduler/plan_space.h"
 #include "scheduler/strategy_knobs.h"
@@ -16,8 +19,13 @@ namespace {
 
 using platform::Seconds;
 
-// A change has to gain this part of the step to be worth another round.
-constexpr double kWorthwhile = 1e-3;
+// Changes that gain a smaller part of the step than this are not worth another round.
+constexpr double kLeastGain = 1e-6;
+// Plans evaluated together; the same everywhere, so that the answer does not depend on the cores.
+constexpr std::size_t kAtOnce = 8;
+// From this efficiency on, bounds tell good moves from bad ones, and the first that gains is taken;
+// below it, all moves are tried and the best is taken.
+constexpr double kCloseToBound = 0.97;
 
 class Search {
  public:
@@ -36,21 +44,24 @@ class Search {
     }
     std::ranges::stable_sort(ranking, {},
                              [this](std::size_t i) { return candidates_[i].bound->value; });
-    ranking.resize(std::min(ranking.size(), effort_.finalists));
-    evaluate(ranking);
-    for (int round = 0; round < effort_.rounds; ++round) {
+    evaluate(finalists(ranking));
+    for (int round = 0; round < effort_.rounds && tasks_ < effort_.tasks; ++round) {
       if (!improve()) break;
     }
     return best();
   }
 
  private:
-  void add(Plan plan, bool fits) {
-    if (!seen_.insert(key_of(plan.strategy)).second) return;
-    Candidate candidate;
-    candidate.plan = std::move(plan);
-    candidate.fits = fits;
-    candidates_.push_back(std::move(candidate));
+  // Its place among the candidates, the old one if it is among them already.
+  std::size_t add(Plan plan, bool fits) {
+    const auto [known, fresh] = places_.try_emplace(key_of(plan.strategy), candidates_.size());
+    if (fresh) {
+      Candidate candidate;
+      candidate.plan = std::move(plan);
+      candidate.fits = fits;
+      candidates_.push_back(std::move(candidate));
+    }
+    return known->second;
   }
 
   void enumerate() {
@@ -69,20 +80,34 @@ class Search {
 
   bool enumerate_places(const OpenKnobs& knobs, Strategy strategy) {
     bool any_fits = false;
-    for (const auto pack : knobs.packs) {
-      strategy.layers_per_submodel = pack;
-      for (const auto place : knobs.places) {
-        strategy.activations = place;
-        const bool fits = add_fitting(strategy);
-        if (!fits) add(least_plan(input_, strategy), false);
-        any_fits = any_fits || fits;
+    for (const auto place : knobs.places) {
+      strategy.activations = place;
+      std::optional<std::int64_t> finer;  // the pack before, where it did not fit
+      for (const auto pack : knobs.packs) {
+        strategy.layers_per_submodel = pack;
+        const auto fitting = add_fitting(strategy);
+        if (!fitting) add(least_plan(input_, strategy), false);
+        if (fitting && finer) add_mixture(*fitting, *finer);
+        finer = fitting ? std::nullopt : std::optional(pack);
+        any_fits = any_fits || fitting;
       }
     }
     return any_fits;
   }
 
-  // Single slots save memory and never time: they are tried where double ones do not fit.
-  bool add_fitting(Strategy strategy) {
+  // Packs of two sizes where the larger one fits and the smaller one does not: smaller packs
+  // recompute less and can be placed one by one.
+  void add_mixture(Strategy strategy, std::int64_t finer) {
+    const auto cuts = mixed_cuts(input_, strategy, strategy.layers_per_submodel, finer);
+    if (cuts.empty()) return;
+    strategy.layers_per_submodel = 1;
+    strategy.cuts = cuts;
+    for (auto& plan : fitting_plans(input_, strategy)) add(std::move(plan), true);
+  }
+
+  // Single slots save memory and never time: they are tried where double ones do not fit. The
+  // strategy with the slots that fit.
+  std::optional<Strategy> add_fitting(Strategy strategy) {
     struct Slots {
       int weights, gradients, spare_activations;
     };
@@ -95,9 +120,9 @@ class Search {
           request.spare_activation_slots.value_or(slots.spare_activations);
       auto plans = fitting_plans(input_, strategy);
       for (auto& plan : plans) add(std::move(plan), true);
-      if (!plans.empty()) return true;
+      if (!plans.empty()) return strategy;
     }
-    return false;
+    return std::nullopt;
   }
 
   void evaluate(const std::vector<std::size_t>& which) {
@@ -107,6 +132,7 @@ class Search {
     const auto steps = estimated_steps(plans, evaluate_);
     for (std::size_t i = 0; i < which.size(); ++i) candidates_[which[i]].step = steps[i];
     evaluated_ += which.size();
+    for (const auto* plan : plans) tasks_ += estimated_tasks(*plan);
   }
 
   std::size_t fastest() const {
@@ -118,24 +144,76 @@ class Search {
     return best;
   }
 
-  // Evaluates every strategy one change away from the best; whether one of them is better.
-  bool improve() {
-    const std::size_t before = fastest();
-    const Seconds goal = *candidates_[before].step * (1.0 - kWorthwhile);
-    std::vector<std::size_t> fresh;
-    for (const auto& strategy : neighbours(input_, candidates_[before].plan.strategy)) {
-      if (seen_.contains(key_of(strategy))) continue;
+  // By bound, but no more than two that differ only in packs and in what lies where: bounds leave
+  // out what a step waits for, and are the further off the fewer micro-batches there are.
+  std::vector<std::size_t> finalists(const std::vector<std::size_t>& ranking) const {
+    constexpr int kAlike = 2;
+    std::map<std::string, int> alike;
+    std::vector<std::size_t> chosen;
+    for (const auto i : ranking) {
+      const auto& s = candidates_[i].plan.strategy;
+      const auto kind =
+          fmt::format("{} {} {}", s.tensor_ways, s.micro_batch, to_string(s.activations));
+      if (chosen.size() < effort_.finalists && ++alike[kind] <= kAlike) chosen.push_back(i);
+    }
+    return chosen;
+  }
+
+  // A strategy near the best, if it fits and was not evaluated yet.
+  void consider(const Strategy& strategy, std::vector<std::size_t>& moves) {
+    const auto known = places_.find(key_of(strategy));
+    std::size_t place = 0;
+    if (known != places_.end()) {
+      place = known->second;
+    } else {
       Plan plan = make_plan(input_.machine, input_.workload, strategy);
       const bool fits = plan.memory.fits();
-      add(std::move(plan), fits);
-      auto& candidate = candidates_.back();
-      if (!fits) continue;
-      candidate.bound = estimated_bound(candidate.plan, input_.profile).seconds;
-      // What can't beat the best even at its bound need not be run.
-      if (*candidate.bound < goal) fresh.push_back(candidates_.size() - 1);
+      place = add(std::move(plan), fits);
     }
-    evaluate(fresh);
-    return *candidates_[fastest()].step < goal;
+    auto& candidate = candidates_[place];
+    if (!candidate.fits || candidate.step || std::ranges::count(moves, place) > 0) return;
+    if (!candidate.bound) {
+      candidate.bound = estimated_bound(candidate.plan, input_.profile).seconds;
+    }
+    moves.push_back(place);
+  }
+
+  std::vector<std::size_t> moves_from(const Strategy& strategy) {
+    std::vector<std::size_t> moves;
+    const auto with_refits = [&](const Strategy& changed) {
+      consider(changed, moves);
+      for (const auto& refit : refitted(input_, changed)) consider(refit, moves);
+    };
+    with_refits(strategy);
+    for (const auto& neighbour : neighbours(input_, strategy)) with_refits(neighbour);
+    std::ranges::stable_sort(moves, {},
+                             [this](std::size_t i) { return candidates_[i].bound->value; });
+    return moves;
+  }
+
+  // Evaluates strategies near the best, the most promising first; whether one of them is better.
+  bool improve() {
+    const std::size_t from = fastest();
+    const Seconds before = *candidates_[from].step;
+    const Strategy strategy = candidates_[from].plan.strategy;
+    const auto gains = [&] { return *candidates_[fastest()].step < before * (1.0 - kLeastGain); };
+    const bool close = *candidates_[from].bound > before * kCloseToBound;
+    const auto moves = moves_from(strategy);
+    for (std::size_t next = 0; next < moves.size() && tasks_ < effort_.tasks;) {
+      const Seconds goal = *candidates_[fastest()].step * (1.0 - kLeastGain);
+      std::vector<std::size_t> batch;
+      for (; next < moves.size() && batch.size() < kAtOnce; ++next) {
+        // What can't beat the best even at its bound need not be run, nor what comes after it.
+        if (!(*candidates_[moves[next]].bound < goal)) {
+          next = moves.size();
+          break;
+        }
+        batch.push_back(moves[next]);
+      }
+      evaluate(batch);
+      if (close && gains()) return true;
+    }
+    return gains();
   }
 
   PlanningResult best() {
@@ -176,8 +254,9 @@ class Search {
   const Evaluate& evaluate_;
   const SearchEffort& effort_;
   std::vector<Candidate> candidates_;
-  std::set<std::string> seen_;
+  std::map<std::string, std::size_t> places_;  // of candidates, by key_of
   std::size_t evaluated_ = 0;
+  std::int64_t tasks_ = 0;  // of one step of all plans evaluated
 };
 
 // The CPU backend trains without residency, kept activations and NVMe, so that on virtual GPUs

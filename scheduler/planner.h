@@ -13,7 +13,8 @@
 // does not know the simulator: it is handed a function that evaluates plans.
 //
 // The bound of every combination that fits comes first, cheaply; then the best are evaluated, and
-// the best of those is improved knob by knob until no change helps.
+// the best of those is improved knob by knob, refilling the GPUs after each change, until no change
+// helps.
 namespace offstage::scheduler {
 
 // Steady-state seconds of a step for each plan, in order.
@@ -29,7 +30,10 @@ struct PlanningInput {
 // How hard to look. The default is for a plan that will run; `quick` for one of many points.
 struct SearchEffort {
   std::size_t finalists = 8;  // evaluated after their bounds are known
-  int rounds = 6;             // of improvement at most
+  int rounds = 40;            // of improvement at most
+  // No more rounds once the evaluated plans have so many tasks in one step: with the simulator
+  // that is about 10 s on two cores.
+  std::int64_t tasks = 1'000'000;
 };
 constexpr SearchEffort kQuick{.finalists = 1, .rounds = 0};
 
