@@ -52,7 +52,7 @@ constexpr Pair kPairs[] = {
 constexpr int kDrawsEach = 250;
 // A step can be a little shorter than its bound, when work of the next step is done before this one
 // ends. What is bound to be slower than the best by more than this is not simulated.
-constexpr double kBoundMargin = 1.02;
+constexpr double kBoundMargin = 1.002;
 
 struct Options {
   std::string data;
