@@ -41,9 +41,28 @@ bool is_gpt2_style(const workloads::Model& model) {
          model.positions == workloads::Positions::learned;
 }
 
+// Planned like any other model, because neither changes a cost; computing them is another matter.
+void require_plain_attention(const workloads::Model& model, std::int64_t sequence_length) {
+  if (model.rope_scaled) {
+    throw Error(ErrorCode::bad_input,
+                fmt::format("{} ({}) has stretched rotary frequencies (rope_scaling): it can be "
+                            "planned and simulated, but training does not compute them",
+                            model.architecture, model.name));
+  }
+  if (model.sliding_window > 0 && model.sliding_window < sequence_length) {
+    throw Error(
+        ErrorCode::bad_input,
+        fmt::format(
+            "{} ({}) attends to the last {} tokens (sliding_window), sequence_length is {}: "
+            "training computes attention to all tokens; use sequences of at most {}",
+            model.architecture, model.name, model.sliding_window, sequence_length,
+            model.sliding_window));
+  }
+}
+
 }  // namespace
 
-void require_supported(const workloads::Model& model) {
+void require_supported(const workloads::Model& model, std::int64_t sequence_length) {
   const bool family =
       model.family == workloads::Family::llama ? is_llama_style(model) : is_gpt2_style(model);
   if (!family || model.experts || model.head_bias || model.norms_per_block != 2 ||
@@ -54,7 +73,18 @@ void require_supported(const workloads::Model& model) {
                             "GPT-2-style and Llama-style models (Llama, Mistral, Qwen2)",
                             model.architecture, model.name));
   }
+  require_plain_attention(model, sequence_length);
 }
+
+// By block of the sub-model. inputs[i] is what block i reads; one more for the head, undefined
+// without one. The first is a view of the boundary input, unless the embedding makes it.
+struct KeptActivations::Parts {
+  std::vector<at::Tensor> inputs;
+  std::vector<std::unique_ptr<Kept>> blocks;
+};
+
+KeptActivations::KeptActivations(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+KeptActivations::~KeptActivations() = default;
 
 struct SubModelCompute::Parts {
   LayerContext context;
@@ -68,13 +98,16 @@ struct SubModelCompute::Parts {
   at::Tensor activation() const { return empty(context.tokens(), context.model.hidden); }
   double forward(const Weights& weights, const Tokens& tokens, const float* input,
                  float* output) const;
-  double backward(const Weights& weights, const Tokens& tokens, const Pass& pass) const;
+  KeptActivations::Parts keep(const Weights& weights, const Tokens& tokens, const float* input,
+                              float* output) const;
+  double backward(const Weights& weights, const Tokens& tokens, const Pass& pass,
+                  KeptActivations::Parts kept) const;
 };
 
 SubModelCompute::SubModelCompute(const workloads::LayerTable& table, std::size_t first,
                                  std::size_t last)
     : parts_(std::make_unique<Parts>()) {
-  require_supported(table.model);
+  require_supported(table.model, table.batch.sequence_length);
   OFFSTAGE_CHECK(first < last && last <= table.layers.size(),
                  fmt::format("layers {} to {} of {}", first, last, table.layers.size()));
   parts_->context = {table.model, table.batch.micro_batch, table.batch.sequence_length};
@@ -118,9 +151,23 @@ double SubModelCompute::forward(const Weights& weights, const Tokens& tokens, co
   return without_autograd([&] { return parts_->forward(weights, tokens, input, output); });
 }
 
-double SubModelCompute::backward(const Weights& weights, const Tokens& tokens,
-                                 const Pass& pass) const {
-  return without_autograd([&] { return parts_->backward(weights, tokens, pass); });
+std::unique_ptr<KeptActivations> SubModelCompute::forward_keep(const Weights& weights,
+                                                               const float* input,
+                                                               float* output) const {
+  OFFSTAGE_CHECK(!has_embedding_ && !has_head_, "only sub-models of blocks keep activations");
+  auto parts = std::make_unique<KeptActivations::Parts>(
+      without_autograd([&] { return parts_->keep(weights, {}, input, output); }));
+  // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): make_unique can't call a private constructor
+  return std::unique_ptr<KeptActivations>(new KeptActivations(std::move(parts)));
+}
+
+double SubModelCompute::backward(const Weights& weights, const Tokens& tokens, const Pass& pass,
+                                 std::unique_ptr<KeptActivations> kept) const {
+  return without_autograd([&] {
+    return parts_->backward(
+        weights, tokens, pass,
+        kept ? std::move(*kept->parts_) : parts_->keep(weights, tokens, pass.input, nullptr));
+  });
 }
 
 double SubModelCompute::Parts::forward(const Weights& weights, const Tokens& tokens,
@@ -143,26 +190,32 @@ double SubModelCompute::Parts::forward(const Weights& weights, const Tokens& tok
   return head ? head->loss({weights.own + head_offset, tied(weights)}, input, tokens.targets) : 0.0;
 }
 
-double SubModelCompute::Parts::backward(const Weights& weights, const Tokens& tokens,
-                                        const Pass& pass) const {
-  // inputs[i] is what block i reads; one more for the head. Those after the boundary are ours.
-  std::vector<at::Tensor> inputs;
-  const bool embedding_alone = embedding && blocks.empty() && !head;
+// The output of the last layer goes to `output`; null: nobody reads it.
+KeptActivations::Parts SubModelCompute::Parts::keep(const Weights& weights, const Tokens& tokens,
+                                                    const float* input, float* output) const {
+  KeptActivations::Parts kept;
+  std::vector<at::Tensor>& inputs = kept.inputs;
   if (!embedding) {
-    inputs.push_back(view_of(pass.input, context.tokens(), context.model.hidden));
-  } else if (!embedding_alone) {
+    inputs.push_back(view_of(input, context.tokens(), context.model.hidden));
+  } else if (!blocks.empty() || head) {
     inputs.push_back(activation());
     embedding->forward(weights.own, tokens.inputs, inputs[0].data_ptr<float>());
   }
-  std::vector<std::unique_ptr<Kept>> kept;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     // The last block's output is nobody's input without a head.
-    const bool needed = head || i + 1 < blocks.size();
-    inputs.push_back(needed ? activation() : at::Tensor());
-    kept.push_back(
+    const bool inside = head || i + 1 < blocks.size();
+    inputs.push_back(inside ? activation() : at::Tensor());
+    kept.blocks.push_back(
         blocks[i].layer->forward_keep(weights.own + blocks[i].offset, inputs[i].data_ptr<float>(),
-                                      needed ? inputs[i + 1].data_ptr<float>() : nullptr));
+                                      inside ? inputs[i + 1].data_ptr<float>() : output));
   }
+  return kept;
+}
+
+double SubModelCompute::Parts::backward(const Weights& weights, const Tokens& tokens,
+                                        const Pass& pass, KeptActivations::Parts kept) const {
+  std::vector<at::Tensor>& inputs = kept.inputs;
+  const bool embedding_alone = embedding && blocks.empty() && !head;
   // One array carries the gradient back from layer to layer. It is never the one of the boundary
   // input, which the lowest layer still reads.
   OFFSTAGE_CHECK(!head || blocks.empty() || pass.input_gradient == nullptr ||
@@ -187,7 +240,7 @@ double SubModelCompute::Parts::backward(const Weights& weights, const Tokens& to
     inputs.pop_back();
     float* const below = i == 0 && !embedding ? pass.input_gradient : carried;
     blocks[i].layer->backward(
-        weights.own + blocks[i].offset, inputs[i].data_ptr<float>(), std::move(kept[i]),
+        weights.own + blocks[i].offset, inputs[i].data_ptr<float>(), std::move(kept.blocks[i]),
         output_gradient, below,
         {pass.gradients.own + blocks[i].offset, nullptr, pass.gradients.accumulate});
     output_gradient = carried;

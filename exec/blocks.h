@@ -45,6 +45,19 @@ struct Gradients {
   bool accumulate = false;  // add to what is there; false for the first micro-batch: overwrite
 };
 
+// What a sub-model's forward pass leaves for its backward pass of the same micro-batch: tensors of
+// the arena that paid for forward.
+class KeptActivations {
+ public:
+  ~KeptActivations();
+
+ private:
+  friend class SubModelCompute;
+  struct Parts;
+  explicit KeptActivations(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
 // Consecutive layers of a model that are on the device at one time (a scheduler::SubModel), as the
 // compute tasks see them.
 //
@@ -70,6 +83,9 @@ class SubModelCompute {
   // losses (natural logarithm) with the head, 0 without.
   double forward(const Weights& weights, const Tokens& tokens, const float* input,
                  float* output) const;
+  // The same bits in `output`, and what backward needs is kept. Precondition: blocks only.
+  std::unique_ptr<KeptActivations> forward_keep(const Weights& weights, const float* input,
+                                                float* output) const;
 
   struct Pass {
     const float* input = nullptr;      // null with the embedding
@@ -80,9 +96,10 @@ class SubModelCompute {
     std::int64_t loss_tokens = 1;  // tokens of the global batch: the loss is divided by it
     Gradients gradients;
   };
-  // Recomputes forward from the boundary input, keeping, and runs backward. Returns as forward
-  // does.
-  double backward(const Weights& weights, const Tokens& tokens, const Pass& pass) const;
+  // Recomputes forward from the boundary input, keeping, and runs backward; with what forward_keep
+  // kept for this input, which is used up, only the latter. Returns as forward does.
+  double backward(const Weights& weights, const Tokens& tokens, const Pass& pass,
+                  std::unique_ptr<KeptActivations> kept = nullptr) const;
 
  private:
   struct Parts;

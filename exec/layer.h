@@ -84,6 +84,6 @@ std::unique_ptr<Layer> make_llama_block(const LayerContext& context,
                                         const workloads::LayerClass& parameters);
 
 // Errors: Error(bad_input) naming the architecture and what this executor computes.
-void require_supported(const workloads::Model& model);
+void require_supported(const workloads::Model& model, std::int64_t sequence_length);
 
 }  // namespace offstage::exec

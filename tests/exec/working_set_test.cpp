@@ -1,3 +1,4 @@
+#include <memory>
 #include <utility>
 
 #include <catch2/catch.hpp>
@@ -16,11 +17,12 @@ namespace {
 
 struct Peaks {
   Bytes forward, backward;
+  Bytes kept;
 };
 
 // What a sub-model's passes take beside their slots, which are heap arrays here.
 Peaks measured_peaks(const offstage::workloads::LayerTable& table, std::size_t first,
-                     std::size_t last) {
+                     std::size_t last, bool keeps) {
   const auto batches = make_batches(table, 1, 3);
   const Tokens tokens{batches[0].inputs.data(), batches[0].targets.data()};
   const SubModelCompute part(table, first, last);
@@ -35,16 +37,22 @@ Peaks measured_peaks(const offstage::workloads::LayerTable& table, std::size_t f
   Peaks peaks;
   {
     const ArenaScope scope(arena, {"forward", "working space"});
-    part.forward({weights.data(), tied.data()}, tokens, input.data(), output.data());
-    peaks.forward = arena.peak();
-    CHECK(arena.live() == Bytes{0});
+    std::unique_ptr<KeptActivations> kept;
+    if (keeps) {
+      kept = part.forward_keep({weights.data(), tied.data()}, input.data(), output.data());
+    } else {
+      part.forward({weights.data(), tied.data()}, tokens, input.data(), output.data());
+    }
+    peaks.kept = arena.live();
+    peaks.forward = arena.peak() - peaks.kept;
     arena.reset_peak();
     part.backward({weights.data(), tied.data()}, tokens,
                   {.input = input.data(),
                    .output_gradient = gradient.data(),
                    .input_gradient = part.has_embedding() ? nullptr : gradient.data(),
-                   .gradients = {gradients.data(), tied_gradient.data(), true}});
-    peaks.backward = arena.peak();
+                   .gradients = {gradients.data(), tied_gradient.data(), true}},
+                  std::move(kept));
+    peaks.backward = arena.peak() - peaks.kept;
     CHECK(arena.live() == Bytes{0});
   }
   return peaks;
@@ -83,11 +91,19 @@ TEST_CASE("a pass takes the working memory that was planned, to the byte", "[exe
         // Embedding; one block; two; all three; head.
         for (const auto& [first, last] : std::vector<std::pair<std::size_t, std::size_t>>{
                  {0, 1}, {1, 2}, {1, 3}, {1, 4}, {4, 5}}) {
-          CAPTURE(model.name, model.hidden, batch.micro_batch, batch.sequence_length, first, last);
-          const Peaks peaks = measured_peaks(table, first, last);
-          const auto planned = offstage::scheduler::compute_memory(table, first, last, false);
-          CHECK(peaks.forward.value == planned.forward.value);
-          CHECK(peaks.backward.value == planned.backward.value);
+          const bool blocks_only = first > 0 && last < 5;
+          for (const bool keeps : {false, true}) {
+            if (keeps && !blocks_only) {
+              continue;
+            }
+            CAPTURE(model.name, model.hidden, batch.micro_batch, batch.sequence_length, first, last,
+                    keeps);
+            const Peaks peaks = measured_peaks(table, first, last, keeps);
+            const auto planned = offstage::scheduler::compute_memory(table, first, last, keeps);
+            CHECK(peaks.forward.value == planned.forward.value);
+            CHECK(peaks.backward.value == planned.backward.value);
+            CHECK(peaks.kept.value == planned.kept.value);
+          }
         }
       }
     }
