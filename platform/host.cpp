@@ -19,6 +19,7 @@ namespace {
 constexpr const char* kGuess = "uncalibrated default: run `offstage calibrate`";
 constexpr int kMostGpus = 1024, kMostCores = 65536;
 constexpr Bytes kMostBytes = gibibytes(1'048'576);
+constexpr double kHighestRate = 1e15;  // bytes a second
 
 // Guesses of the order of an AVX2 core at 2.5 GHz, so that plans and simulations of an uncalibrated
 // host are not absurd; each is marked kGuess and assumed.
@@ -125,11 +126,20 @@ GpuModel guess_gpu(Bytes memory) {
   return gpu;
 }
 
+DriveOptions read_drive_options(const Node& node) {
+  node.allow_keys({"capacity_bytes", "read_bytes_per_s", "write_bytes_per_s"});
+  const auto rate = [&node](const char* key) {
+    return BytesPerSecond{node.at(key).number(1.0, kHighestRate)};
+  };
+  return {node.at("capacity_bytes").bytes({1}, kMostBytes), rate("read_bytes_per_s"),
+          rate("write_bytes_per_s")};
+}
+
 }  // namespace
 
 HostOptions read_host_options(const Node& node) {
   node.allow_keys({"name", "virtual_gpus", "gpu_memory_bytes", "cores", "optimizer_threads",
-                   "host_memory_bytes", "copy_throttle_bytes_per_s"});
+                   "host_memory_bytes", "copy_throttle_bytes_per_s", "drive"});
   HostOptions options;
   if (const auto gpus = node.find("virtual_gpus")) {
     options.virtual_gpus = static_cast<int>(gpus->integer(1, kMostGpus));
@@ -147,8 +157,9 @@ HostOptions read_host_options(const Node& node) {
     options.host_memory = memory->bytes({1}, kMostBytes);
   }
   if (const auto throttle = node.find("copy_throttle_bytes_per_s")) {
-    options.copy_throttle = BytesPerSecond{throttle->number(1.0, 1e15)};
+    options.copy_throttle = BytesPerSecond{throttle->number(1.0, kHighestRate)};
   }
+  if (const auto drive = node.find("drive")) options.drive = read_drive_options(*drive);
   return options;
 }
 
@@ -178,6 +189,11 @@ VirtualMachine find_virtual_host(const HostOptions& options) {
   spec.core_copy_rate = guess(kCopyRate);
   if (options.copy_throttle) {
     spec.copy_throttle = {*options.copy_throttle, "as asked for", Confidence::high};
+  }
+  if (options.drive) {
+    spec.drive = {{options.drive->capacity, "as asked for", Confidence::medium},
+                  {options.drive->read, "as asked for", Confidence::assumed},
+                  {options.drive->write, "as asked for", Confidence::assumed}};
   }
   spec.optimizer_threads = options.optimizer_threads;
   spec.optimizer_core_time_per_parameter = guess(kOptimizerTime);

@@ -13,6 +13,12 @@
 //   const Machine machine = find_host({.virtual_gpus = 2, .gpu_memory = mebibytes(512)});
 namespace offstage::platform {
 
+// A folder's drive, as asked for: what it holds and how fast it is are not found out.
+struct DriveOptions {
+  Bytes capacity;
+  BytesPerSecond read, write;
+};
+
 struct HostOptions {
   int virtual_gpus = 1;
   Bytes gpu_memory = gibibytes(1);                   // of each virtual GPU
@@ -20,10 +26,12 @@ struct HostOptions {
   int optimizer_threads = 1;                         // that share one update
   std::optional<Bytes> host_memory = {};             // absent: what this computer or container has
   std::optional<BytesPerSecond> copy_throttle = {};  // copy engines go no faster
+  std::optional<DriveOptions> drive = {};            // absent: no state on NVMe
 };
 
 // What a run config's `platform: {name: host, ...}` may say: virtual_gpus, gpu_memory_bytes, cores,
-// optimizer_threads, host_memory_bytes, copy_throttle_bytes_per_s.
+// optimizer_threads, host_memory_bytes, copy_throttle_bytes_per_s, and drive: {capacity_bytes,
+// read_bytes_per_s, write_bytes_per_s}.
 // Errors: Error(bad_input) with place.
 HostOptions read_host_options(const Node& node);
 

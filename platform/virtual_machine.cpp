@@ -54,6 +54,7 @@ class Builder {
     }
     add_gpus(compute, copy);
     add_socket(route("socket0.optimizer", {optimizer_cap, cores}));
+    if (spec_.drive) add_drive(*spec_.drive);
     return std::move(machine_);
   }
 
@@ -105,9 +106,39 @@ class Builder {
     machine_.sockets.push_back(std::move(socket));
   }
 
+  void add_drive(const VirtualDrive& spec) {
+    const auto one_way = [this](const char* name, const Sourced<BytesPerSecond>& rate) {
+      machine_.links.push_back({name, LinkKind::nvme, rate, false});
+      return route(name, {machine_.links.size() - 1});
+    };
+    Drive drive;
+    drive.name = "nvme0";
+    drive.pool = machine_.pools.size();
+    drive.read = {one_way("nvme0.read", spec.read)};
+    drive.write = {one_way("nvme0.write", spec.write)};
+    machine_.pools.push_back({drive.name, PoolKind::nvme, spec.capacity, {}});
+    machine_.drives.push_back(std::move(drive));
+  }
+
   const VirtualMachine& spec_;
   Machine machine_;
 };
+
+// What add_drive made `machine`'s drive of.
+VirtualDrive to_virtual_drive(const Machine& machine) {
+  const Drive& drive = machine.drives.front();
+  const auto rate = [&](RouteId route) {
+    return machine.links[machine.routes[route].links.front()].capacity;
+  };
+  return {machine.pools[drive.pool].capacity, rate(drive.read.front()), rate(drive.write.front())};
+}
+
+VirtualDrive read_drive(const Node& node) {
+  node.allow_keys({"capacity_bytes", "read_bytes_per_s", "write_bytes_per_s"});
+  return {read_sourced_bytes(node.at("capacity_bytes")),
+          read_sourced_rate(node.at("read_bytes_per_s")),
+          read_sourced_rate(node.at("write_bytes_per_s"))};
+}
 
 void check_memory(const VirtualMachine& spec) {
   Bytes taken = spec.gpu.memory.value * spec.virtual_gpus;
@@ -158,6 +189,7 @@ VirtualMachine to_virtual(const Machine& machine) {
   spec.optimizer_threads = socket.optimizer_threads;
   spec.optimizer_core_time_per_parameter = socket.optimizer_core_time_per_parameter;
   spec.collectives = machine.collectives;
+  if (!machine.drives.empty()) spec.drive = to_virtual_drive(machine);
   return spec;
 }
 
@@ -183,7 +215,8 @@ VirtualMachine read_virtual_machine(const Node& root) {
   root.allow_keys({"kind", "name", "description", "default_profile", "virtual_gpus", "gpu_model",
                    "cores", "core_nanoseconds_per_s", "numa_nodes", "host_memory_bytes",
                    "host_reserves", "core_copy_rate_bytes_per_s", "copy_throttle_bytes_per_s",
-                   "optimizer_threads", "optimizer_core_time_per_parameter_s", "collectives"});
+                   "optimizer_threads", "optimizer_core_time_per_parameter_s", "collectives",
+                   "drive"});
   VirtualMachine spec;
   spec.file = root.where().file;
   spec.name = root.at("name").text();
@@ -211,6 +244,7 @@ VirtualMachine read_virtual_machine(const Node& root) {
   if (spec.virtual_gpus > 1 || root.find("collectives")) {
     spec.collectives = read_collectives(root.at("collectives"));
   }
+  if (const auto drive = root.find("drive")) spec.drive = read_drive(*drive);
   return spec;
 }
 

@@ -18,6 +18,12 @@
 //   const Machine machine = make_machine(spec);
 namespace offstage::platform {
 
+// A folder of the computer that plays an NVMe drive. Reading and writing take no core time.
+struct VirtualDrive {
+  Sourced<Bytes> capacity;
+  Sourced<BytesPerSecond> read, write;
+};
+
 struct VirtualMachine {
   std::string name = "host";
   std::string description;
@@ -36,6 +42,7 @@ struct VirtualMachine {
   int optimizer_threads = 1;
   Sourced<Seconds> optimizer_core_time_per_parameter;
   std::vector<CollectiveCurve> collectives;  // required with two or more virtual GPUs
+  std::optional<VirtualDrive> drive;
 };
 
 // Errors: Error(bad_input) when the virtual GPUs and reserves need more memory than there is.

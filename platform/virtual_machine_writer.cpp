@@ -107,6 +107,12 @@ std::string collectives_text(const std::vector<CollectiveCurve>& curves) {
   return text;
 }
 
+std::string drive_text(const VirtualDrive& drive) {
+  return fmt::format(
+      "drive:\n  capacity_bytes: {}\n  read_bytes_per_s: {}\n  write_bytes_per_s: {}\n",
+      sourced(drive.capacity), sourced(drive.read), sourced(drive.write));
+}
+
 std::string machine_text(const VirtualMachine& spec) {
   std::string text = "# A computer whose cores play the GPUs; rates are those of one core.\n";
   text += fmt::format("kind: virtual\nname: {}\ndescription: {}\ndefault_profile: {}\n",
@@ -127,7 +133,8 @@ std::string machine_text(const VirtualMachine& spec) {
     text +=
         fmt::format("  - {{what: {}, bytes: {}}}\n", quoted(reserve.what), sourced(reserve.bytes));
   }
-  return text + gpu_text(spec.gpu) + collectives_text(spec.collectives);
+  text += gpu_text(spec.gpu) + collectives_text(spec.collectives);
+  return spec.drive ? text + drive_text(*spec.drive) : text;
 }
 
 }  // namespace

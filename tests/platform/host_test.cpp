@@ -42,6 +42,23 @@ TEST_CASE("options fix what would be found", "[platform][unit]") {
   CHECK(machine.copy_throttle->value == BytesPerSecond{1e9});
 }
 
+TEST_CASE("a host has the drive it is given and none of itself", "[platform][unit]") {
+  CHECK(find_host({.gpu_memory = mebibytes(1)}).drives.empty());
+  const Machine machine =
+      find_host({.gpu_memory = mebibytes(1),
+                 .drive = DriveOptions{gibibytes(100), BytesPerSecond{2e9}, BytesPerSecond{1e9}}});
+  REQUIRE(machine.drives.size() == 1);
+  const Drive& drive = machine.drives[0];
+  CHECK(machine.pools[drive.pool].kind == PoolKind::nvme);
+  CHECK(machine.pools[drive.pool].capacity.value == gibibytes(100));
+  const auto rate = [&](RouteId route) {
+    return machine.links[machine.routes[route].links.front()].capacity;
+  };
+  CHECK(rate(drive.read[0]).value == BytesPerSecond{2e9});
+  CHECK(rate(drive.write[0]).value == BytesPerSecond{1e9});
+  CHECK(rate(drive.write[0]).confidence == Confidence::assumed);
+}
+
 TEST_CASE("virtual GPUs larger than the host are refused", "[platform][unit]") {
   CHECK_THROWS_WITH(find_host({.virtual_gpus = 4, .gpu_memory = gibibytes(200'000)}),
                     Contains("use fewer or smaller virtual GPUs"));
@@ -62,4 +79,12 @@ TEST_CASE("host options are read with bounds", "[platform][unit]") {
   CHECK_THROWS_WITH(options("{virtual_gpus: 0}"),
                     Contains("run.yaml:1:16: virtual_gpus: expected"));
   CHECK_THROWS_WITH(options("{gpu_memory_bytes: lots}"), Contains("such as 80GiB"));
+  const HostOptions with_drive =
+      options("{drive: {capacity_bytes: 1GiB, read_bytes_per_s: 3e9, write_bytes_per_s: 2e9}}");
+  REQUIRE(with_drive.drive.has_value());
+  CHECK(with_drive.drive->capacity == gibibytes(1));
+  CHECK(with_drive.drive->read == BytesPerSecond{3e9});
+  CHECK(with_drive.drive->write == BytesPerSecond{2e9});
+  CHECK_THROWS_WITH(options("{drive: {capacity_bytes: 1GiB, read_bytes_per_s: 3e9}}"),
+                    Contains("run.yaml:1:9: drive: 'write_bytes_per_s' is missing"));
 }

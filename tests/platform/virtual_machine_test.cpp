@@ -75,8 +75,14 @@ TEST_CASE("a machine that was written reads back the same", "[platform][unit]") 
   machine.core_copy_rate->value = BytesPerSecond{1e10 / 3.0};
   machine.gpu_models[0].gemm.value.push_back({Precision::f32, 17, 33, 65, {1e9 / 7.0}});
   machine.description = "a \"quoted\" back\\slash: # not a comment\nand a second line";
+  VirtualMachine with_drive = to_virtual(machine);
+  with_drive.drive = VirtualDrive{{gibibytes(10), "a \"label\"", Confidence::high},
+                                  {{1e10 / 3.0}, "measured", Confidence::medium},
+                                  {{1e9}, "a guess", Confidence::assumed}};
+  machine = make_machine(with_drive);
   write_machine(machine, path);
   const Machine copy = load_machine(path, "");
+  CHECK(copy.drives.size() == 1);
   auto expected = machine_json(make_machine(to_virtual(machine)));
   auto actual = machine_json(copy);
   expected.erase("file");
