@@ -59,7 +59,8 @@ class Arena {
 };
 
 // Memory of exact size held for the length of a run: a slot on a virtual GPU, optimizer state on a
-// socket. Page-aligned, zeros at first, charged to its arena.
+// socket. Page-aligned, zeros at first, charged to its arena. Whole pages are mapped, so that a
+// drive may be read into it in blocks of a page.
 class Buffer {
  public:
   Buffer() = default;

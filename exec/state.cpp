@@ -5,19 +5,18 @@
 #include <string>
 
 #include "exec/initialise.h"
-#include "platform/error.h"
+#include "scheduler/plan_ledger.h"
 
 namespace offstage::exec {
 
 using platform::Bytes;
 using scheduler::Range;
+using scheduler::StatePlace;
 using scheduler::SubModel;
 
 namespace {
 
 constexpr std::int64_t kFloatBytes = 4;
-// Master weight, m and v.
-constexpr std::int64_t kStateFloats = 3;
 constexpr std::int64_t kTokenIdBytes = 8;
 // Inputs and targets.
 constexpr std::int64_t kStreams = 2;
@@ -62,15 +61,44 @@ ParameterState::ParameterState(const scheduler::Plan& plan, PoolArenas& arenas, 
   for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
     const SubModel& submodel = plan.submodels[k];
     for (std::int64_t gpu = 0; gpu < plan.gpus(); ++gpu) {
-      const auto& device = plan.machine.gpus[static_cast<std::size_t>(gpu)];
-      const std::size_t home = plan.home_socket(static_cast<std::size_t>(gpu), k);
-      Arena& arena = arenas.at(plan.machine.sockets[home].pool);
-      const Range range = owned_range(submodel, gpu);
-      shards_.push_back({range, Buffer(arena, "state of " + device.name,
-                                       Bytes{range.size() * kStateFloats * kFloatBytes})});
+      shards_.push_back(make_shard(k, gpu, arenas));
       initialise(shards_.back(), submodel, seed);
     }
   }
+}
+
+ParameterState::Shard ParameterState::make_shard(std::size_t k, std::int64_t gpu,
+                                                 PoolArenas& arenas) const {
+  const SubModel& submodel = plan_.submodels[k];
+  const auto& device = plan_.machine.gpus[static_cast<std::size_t>(gpu)];
+  const std::size_t home = plan_.home_socket(static_cast<std::size_t>(gpu), k);
+  Arena& on_cpu = arenas.at(plan_.machine.sockets[home].pool);
+  Arena& on_gpu = arenas.at(device.pool);
+  Shard shard;
+  shard.range = owned_range(submodel, gpu);
+  shard.first_parameter = shard.range.begin - submodel.borrowed;
+  for (std::size_t before = 0; before < k; ++before) {
+    shard.first_parameter += plan_.submodels[before].parameters;
+  }
+  const std::int64_t count = shard.range.size();
+  const Bytes whole{count * scheduler::state_bytes(plan_.strategy.moments)};
+  switch (submodel.state) {
+    case StatePlace::cpu:
+      shard.memory = Buffer(on_cpu, "state of " + device.name, whole);
+      break;
+    case StatePlace::resident_weights:
+      shard.memory = Buffer(on_cpu, "state of " + device.name, whole);
+      shard.weight_copy = Buffer(on_gpu, "resident weights", Bytes{count * kFloatBytes});
+      break;
+    case StatePlace::resident:
+      shard.memory = Buffer(on_gpu, "resident state", whole);
+      break;
+    case StatePlace::nvme:
+      shard.memory = Buffer(on_cpu, "weights of NVMe state of " + device.name,
+                            Bytes{whole.value - count * scheduler::nvme_bytes(plan_)});
+      break;
+  }
+  return shard;
 }
 
 void ParameterState::initialise(const Shard& shard, const SubModel& submodel, std::uint64_t seed) {
@@ -112,15 +140,25 @@ void ParameterState::read_stored(std::size_t submodel, Range range, float* out) 
   }
 }
 
-AdamWShard ParameterState::shard(std::size_t submodel, std::int64_t gpu) const {
+StateShard ParameterState::shard(std::size_t submodel, std::int64_t gpu) const {
   const Shard& shard = at(submodel, gpu);
-  const std::int64_t count = shard.range.size();
-  float* const master = shard.master();
-  return {.master = master,
-          .m = master + count,
-          .v = master + 2 * count,
-          .gradient = nullptr,
-          .count = count};
+  const bool on_nvme = plan_.submodels[submodel].state == StatePlace::nvme;
+  std::byte* const after_master = shard.memory.data() + shard.range.size() * kFloatBytes;
+  return {.range = shard.range,
+          .master = shard.master(),
+          .moments = on_nvme ? nullptr : after_master,
+          .first_parameter = shard.first_parameter};
+}
+
+const float* ParameterState::resident_weights(std::size_t submodel, std::int64_t gpu) const {
+  const Shard& shard = at(submodel, gpu);
+  return plan_.submodels[submodel].state == StatePlace::resident ? shard.master()
+                                                                 : shard.weight_copy.floats();
+}
+
+void ParameterState::renew_resident_weights(std::size_t submodel, std::int64_t gpu) const {
+  const Shard& shard = at(submodel, gpu);
+  std::copy_n(shard.master(), shard.range.size(), shard.weight_copy.floats());
 }
 
 const ParameterState::Shard& ParameterState::at(std::size_t submodel, std::int64_t gpu) const {
@@ -130,6 +168,10 @@ const ParameterState::Shard& ParameterState::at(std::size_t submodel, std::int64
 Slots::Slots(const scheduler::Plan& plan, const scheduler::TaskGraph& graph, PoolArenas& arenas) {
   buffers_.reserve(graph.slots.size());
   for (const scheduler::Slot& slot : graph.slots) {
+    if (slot.kind == scheduler::SlotKind::kept) {
+      buffers_.emplace_back();
+      continue;
+    }
     buffers_.emplace_back(arenas.at(slot.pool),
                           ledger_line(slot.kind, plan.machine.gpus[slot.gpu].name), slot.bytes);
   }

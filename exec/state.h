@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "exec/arena.h"
-#include "exec/optimizer.h"
 #include "platform/machine.h"
 #include "scheduler/plan.h"
 #include "scheduler/task_graph.h"
 
 // Everything a training run holds in memory for its whole length, line by line as the plan's ledger
-// has it: one capped arena for each pool, the optimizer state in CPU memory, and the slots the
-// tasks work in. Nothing here knows what a task does.
+// has it: one capped arena for each pool, the optimizer state, and the slots the tasks work in.
+// Nothing here knows what a task does.
 namespace offstage::exec {
 
 // One arena for each pool of the plan's machine, capped at the bytes the plan gives the run there.
@@ -30,8 +29,17 @@ class PoolArenas {
   std::vector<std::unique_ptr<Arena>> arenas_;  // by PoolId; arenas can't move
 };
 
-// f32 master weights and AdamW's two moments of every parameter, each in the memory of the socket
-// beside the GPU whose shard it is in.
+// A GPU's part of a sub-model's state, where its update finds it.
+struct StateShard {
+  scheduler::Range range;  // in the sub-model's flat buffer
+  float* master = nullptr;
+  std::byte* moments = nullptr;      // all m, then all v; null: on NVMe, passing through a slot
+  std::int64_t first_parameter = 0;  // number of the range's first element among the model's
+};
+
+// f32 master weights and AdamW's two moments (f32 or bf16) of every parameter, each where the plan
+// places it: in the memory of the socket beside the GPU whose shard it is in, or of that GPU.
+// Moments on NVMe are not here (nvme_store.h).
 //
 // Thread: calls for disjoint elements may run side by side; the task graph's edges see to it that a
 // read and an update of the same element never do.
@@ -45,16 +53,25 @@ class ParameterState {
   // where they are stored. Precondition: no padding in the range.
   void read_weights(std::size_t submodel, scheduler::Range range, float* out) const;
 
-  // What GPU g's update changes. The gradient is the caller's to add.
-  AdamWShard shard(std::size_t submodel, std::int64_t gpu) const;
+  // What GPU g's update changes.
+  StateShard shard(std::size_t submodel, std::int64_t gpu) const;
+
+  // GPU g's shard of the weights in its own memory: the master of a sub-model whose state is
+  // resident, the copy where its weights are. Precondition: one of the two.
+  const float* resident_weights(std::size_t submodel, std::int64_t gpu) const;
+  // Renews that copy. Precondition: the sub-model's weights are resident, not its state.
+  void renew_resident_weights(std::size_t submodel, std::int64_t gpu) const;
 
  private:
   struct Shard {
-    scheduler::Range range;  // in the sub-model's flat buffer
-    Buffer memory;           // master, then m, then v
+    scheduler::Range range;
+    std::int64_t first_parameter = 0;
+    Buffer memory;       // master, then the moments that are not on NVMe
+    Buffer weight_copy;  // on the GPU; empty unless weights are resident
     float* master() const { return memory.floats(); }
   };
 
+  Shard make_shard(std::size_t submodel, std::int64_t gpu, PoolArenas& arenas) const;
   void initialise(const Shard& shard, const scheduler::SubModel& submodel, std::uint64_t seed);
   const Shard& at(std::size_t submodel, std::int64_t gpu) const;
   void read_stored(std::size_t submodel, scheduler::Range range, float* out) const;
@@ -70,11 +87,13 @@ class Slots {
   // Errors: Error(out_of_memory) naming pool and ledger line.
   Slots(const scheduler::Plan& plan, const scheduler::TaskGraph& graph, PoolArenas& arenas);
 
+  // Precondition of both: the slot is a buffer, as all but those of kept activations are.
   float* floats(scheduler::SlotId slot) const { return buffers_[slot].floats(); }
+  std::byte* bytes(scheduler::SlotId slot) const { return buffers_[slot].data(); }
   std::size_t size() const { return buffers_.size(); }
 
  private:
-  std::vector<Buffer> buffers_;  // by SlotId
+  std::vector<Buffer> buffers_;  // by SlotId; empty for kept activations, which are tensors
 };
 
 // Inputs and targets of one step's micro-batches, where tasks find them.

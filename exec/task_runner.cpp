@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@ using scheduler::Payload;
 using scheduler::Range;
 using scheduler::SlotRole;
 using scheduler::SlotUse;
+using scheduler::StatePlace;
 using scheduler::SubModel;
 using scheduler::Task;
 using scheduler::TaskId;
@@ -27,6 +29,10 @@ void copy_bytes(const float* from, platform::Bytes bytes, float* to) {
 }
 
 void copy_floats(const float* from, std::int64_t count, float* to) { std::copy_n(from, count, to); }
+
+bool is_resident(const SubModel& submodel) {
+  return submodel.state == StatePlace::resident || submodel.state == StatePlace::resident_weights;
+}
 
 void add_floats(const float* from, std::int64_t count, float* to) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -42,7 +48,10 @@ TaskRunner::TaskRunner(const Workplace& workplace, const scheduler::TaskGraph& g
       graph_(graph),
       first_step_(first_step),
       loss_sums_(static_cast<std::size_t>(graph.steps * workplace.plan.gpus() *
-                                          workplace.plan.micro_batches())) {}
+                                          workplace.plan.micro_batches())),
+      squares_(graph.steps * workplace.plan.submodels.size() *
+               static_cast<std::size_t>(workplace.plan.gpus())),
+      kept_(graph.slots.size()) {}
 
 void TaskRunner::run(TaskId task) {
   const Task& work = graph_.tasks[task];
@@ -62,10 +71,12 @@ void TaskRunner::run(TaskId task) {
       return backward(task);
     case TaskKind::update:
       return update(task);
-    case TaskKind::all_reduce:
     case TaskKind::norm:
+      return add_norm(task);
     case TaskKind::read:
     case TaskKind::write:
+      return move_moments(task);
+    case TaskKind::all_reduce:
       break;
   }
   throw Error(ErrorCode::device,
@@ -83,7 +94,11 @@ double TaskRunner::loss(std::uint32_t step) const {
 
 void TaskRunner::copy_weights_in(TaskId task) const {
   const Task& work = graph_.tasks[task];
-  const Range range = shard_range(place_.plan.submodels[work.submodel], work.gpu);
+  const SubModel& submodel = place_.plan.submodels[work.submodel];
+  if (submodel.state == StatePlace::resident_weights) {
+    return place_.state.renew_resident_weights(work.submodel, work.gpu);
+  }
+  const Range range = shard_range(submodel, work.gpu);
   place_.state.read_weights(work.submodel, range, slot(task, SlotRole::weights) + range.begin);
 }
 
@@ -106,11 +121,16 @@ void TaskRunner::send_gradients(TaskId task) const {
 }
 
 void TaskRunner::all_gather(TaskId task) const {
+  const std::size_t k = graph_.tasks[task].submodel;
+  const SubModel& submodel = place_.plan.submodels[k];
+  // Resident shards lie outside the slots, so that every GPU's slot lacks them, its owner's too.
+  const bool resident = is_resident(submodel);
   for (std::int64_t from = 0; from < place_.plan.gpus(); ++from) {
-    const Range range = shard_range(place_.plan.submodels[graph_.tasks[task].submodel], from);
-    const float* const shard = gpu_slot(task, from) + range.begin;
+    const Range range = shard_range(submodel, from);
+    const float* const shard =
+        resident ? place_.state.resident_weights(k, from) : gpu_slot(task, from) + range.begin;
     for (std::int64_t to = 0; to < place_.plan.gpus(); ++to) {
-      if (from != to) {
+      if (resident || from != to) {
         copy_floats(shard, range.size(), gpu_slot(task, to) + range.begin);
       }
     }
@@ -157,12 +177,15 @@ Tokens TaskRunner::tokens(TaskId task) const {
 
 Weights TaskRunner::weights(TaskId task) const {
   const std::size_t submodel = graph_.tasks[task].submodel;
-  const float* const flat = slot(task, SlotRole::weights);
+  // Without a slot there is one GPU, whose shard is everything.
+  const float* const in_slot = slot(task, SlotRole::weights);
+  const float* const flat =
+      in_slot != nullptr ? in_slot : place_.state.resident_weights(submodel, 0);
   const std::int64_t borrowed = place_.plan.submodels[submodel].borrowed;
   return {.own = flat + borrowed, .tied = borrowed > 0 ? flat : nullptr};
 }
 
-void TaskRunner::forward(TaskId task) const {
+void TaskRunner::forward(TaskId task) {
   const Task& work = graph_.tasks[task];
   const ArenaScope scope(place_.arenas.at(place_.plan.machine.gpus[work.gpu].pool),
                          {graph_.describe(task), "working space"});
@@ -171,8 +194,13 @@ void TaskRunner::forward(TaskId task) const {
     // Nothing reads the previous step's tokens any more: this task's weights are its outcome.
     load_tokens(task);
   }
-  compute.forward(weights(task), tokens(task), slot(task, SlotRole::input),
-                  slot(task, SlotRole::output));
+  const float* const input = slot(task, SlotRole::input);
+  float* const output = slot(task, SlotRole::output);
+  if (const SlotUse* const keeping = use(task, SlotRole::kept)) {
+    kept_[keeping->slot] = compute.forward_keep(weights(task), input, output);
+  } else {
+    compute.forward(weights(task), tokens(task), input, output);
+  }
 }
 
 void TaskRunner::backward(TaskId task) {
@@ -182,11 +210,9 @@ void TaskRunner::backward(TaskId task) {
   const ArenaScope scope(place_.arenas.at(place_.plan.machine.gpus[work.gpu].pool),
                          {graph_.describe(task), "working space"});
   float* const gradients = slot(task, SlotRole::gradients);
-  const auto uses = graph_.uses(task);
   // The occupant's first task overwrites what the sub-model before it left in the slot.
-  const bool first = std::any_of(uses.begin(), uses.end(), [](const SlotUse& use) {
-    return use.role == SlotRole::gradients && use.acquires;
-  });
+  const bool first = use(task, SlotRole::gradients)->acquires;
+  const SlotUse* const keeping = use(task, SlotRole::kept);
   float* const input = slot(task, SlotRole::input);
   const double loss =
       compute.backward(weights(task), tokens(task),
@@ -196,7 +222,8 @@ void TaskRunner::backward(TaskId task) {
                         .loss_tokens = place_.plan.workload.tokens_per_step(),
                         .gradients = {.own = gradients + submodel.borrowed,
                                       .tied = submodel.borrowed > 0 ? gradients : nullptr,
-                                      .accumulate = !first}});
+                                      .accumulate = !first}},
+                       keeping != nullptr ? std::move(kept_[keeping->slot]) : nullptr);
   if (compute.has_head()) {
     const auto gpus = static_cast<std::size_t>(place_.plan.gpus());
     const auto micro_batches = static_cast<std::size_t>(place_.plan.micro_batches());
@@ -204,45 +231,16 @@ void TaskRunner::backward(TaskId task) {
   }
 }
 
-void TaskRunner::update(TaskId task) const {
-  const Task& work = graph_.tasks[task];
-  const SubModel& submodel = place_.plan.submodels[work.submodel];
-  const Range range = owned_range(submodel, work.gpu);
-  if (range.empty()) {
-    return;
-  }
-  // The first slot of an update holds its own shard's gradients.
-  float* const gradients = place_.slots.floats(graph_.uses(task).front().slot);
-  add_borrowed_gradients(task, gradients);
-  AdamWShard shard = place_.state.shard(work.submodel, work.gpu);
-  shard.gradient = gradients + (range.begin - shard_range(submodel, work.gpu).begin);
-  adamw_update(place_.optimizer, first_step_ + work.step + 1, shard);
-}
-
-void TaskRunner::add_borrowed_gradients(TaskId task, float* gradients) const {
-  const Task& work = graph_.tasks[task];
-  const Range mine = shard_range(place_.plan.submodels[work.submodel], work.gpu);
-  const SubModel& borrower = place_.plan.submodels.back();
-  // Every further slot: a GPU's shard of the tied head's gradients. Of these, the borrowed matrix
-  // has the same element numbers there as in sub-model 0.
-  for (const SlotUse& use : graph_.uses(task).subspan(1)) {
-    const Range shard = shard_range(borrower, graph_.slots[use.slot].gpu);
-    const Range both{std::max(mine.begin, shard.begin),
-                     std::min({mine.end, shard.end, borrower.borrowed})};
-    if (!both.empty()) {
-      add_floats(place_.slots.floats(use.slot) + (both.begin - shard.begin), both.size(),
-                 gradients + (both.begin - mine.begin));
-    }
-  }
+const SlotUse* TaskRunner::use(TaskId task, SlotRole role) const {
+  const auto uses = graph_.uses(task);
+  const auto found = std::find_if(uses.begin(), uses.end(),
+                                  [role](const SlotUse& use) { return use.role == role; });
+  return found == uses.end() ? nullptr : &*found;
 }
 
 float* TaskRunner::slot(TaskId task, SlotRole role) const {
-  for (const SlotUse& use : graph_.uses(task)) {
-    if (use.role == role) {
-      return place_.slots.floats(use.slot);
-    }
-  }
-  return nullptr;
+  const SlotUse* const found = use(task, role);
+  return found != nullptr ? place_.slots.floats(found->slot) : nullptr;
 }
 
 float* TaskRunner::gpu_slot(TaskId task, std::int64_t gpu) const {

@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "exec/blocks.h"
 #include "exec/data.h"
+#include "exec/nvme_store.h"
 #include "exec/optimizer.h"
 #include "exec/state.h"
 #include "scheduler/plan.h"
@@ -15,10 +18,17 @@
 // arithmetic. When and on which thread a task runs is a backend's business; any order that the
 // graph's edges allow gives the same bits, because every sum is taken in a fixed order.
 //
-//   TaskRunner runner({plan, arenas, state, slots, token_ids, sampler, compute, adamw}, graph,
-//   first_step); for (TaskId task = 0; task < graph.size(); ++task) runner.run(task);   // program
-//   order runner.losses();                                                       // by step
+//   TaskRunner runner(workplace, graph, first_step);
+//   for (TaskId task = 0; task < graph.size(); ++task) runner.run(task);   // program order
+//   runner.loss(0);                                                        // of the first step
 namespace offstage::exec {
+
+// How gradients change the state.
+struct UpdateSettings {
+  AdamW adamw;
+  std::optional<double> clip_norm;  // present when the plan clips
+  std::uint64_t seed = 0;           // of the rounding of bf16 moments
+};
 
 // What a runner works on, all borrowed for its lifetime.
 struct Workplace {
@@ -29,7 +39,8 @@ struct Workplace {
   const TokenIds& token_ids;
   const Sampler& sampler;
   const std::deque<SubModelCompute>& compute;  // by sub-model
-  const AdamW& optimizer;
+  const UpdateSettings& settings;
+  NvmeStore* nvme = nullptr;  // null when the plan has no state on NVMe
 };
 
 class TaskRunner {
@@ -42,7 +53,7 @@ class TaskRunner {
   // Carries out one task whose predecessors are complete.
   // Thread: tasks that the graph does not order may run side by side.
   // Errors: Error(out_of_memory) naming task and ledger line when temporaries exceed what the plan
-  // set aside; Error(io), Error(bad_input) for unreadable data.
+  // set aside; Error(io), Error(bad_input) for unreadable data; Error(io) when a drive fails.
   void run(scheduler::TaskId task);
 
   // Mean loss of a token in a step of the graph, once all its tasks have run.
@@ -54,15 +65,24 @@ class TaskRunner {
   void send_gradients(scheduler::TaskId task) const;
   void all_gather(scheduler::TaskId task) const;
   void reduce_scatter(scheduler::TaskId task) const;
-  void forward(scheduler::TaskId task) const;
+  void forward(scheduler::TaskId task);
   void backward(scheduler::TaskId task);
+
+  // task_runner_updates.cpp
+  void add_norm(scheduler::TaskId task);
   void update(scheduler::TaskId task) const;
-  void add_borrowed_gradients(scheduler::TaskId task, float* gradients) const;
+  void move_moments(scheduler::TaskId task) const;
+  float* own_gradients(scheduler::TaskId task) const;
+  void add_borrowed_gradients(scheduler::TaskId task) const;
+  float gradient_scale(scheduler::TaskId task) const;
+  int update_threads(scheduler::TaskId task) const;
 
   // Reads the tokens of a micro-batch; its first task of a step does so for the later ones.
   void load_tokens(scheduler::TaskId task) const;
   Tokens tokens(scheduler::TaskId task) const;
   Weights weights(scheduler::TaskId task) const;
+  // The use of a slot in this role, null where there is none.
+  const scheduler::SlotUse* use(scheduler::TaskId task, scheduler::SlotRole role) const;
   // The slot a task uses in this role, null where it has none; a collective's slot on one GPU.
   float* slot(scheduler::TaskId task, scheduler::SlotRole role) const;
   float* gpu_slot(scheduler::TaskId task, std::int64_t gpu) const;
@@ -73,6 +93,9 @@ class TaskRunner {
   // Sum of the tokens' losses of every micro-batch, by step, GPU and micro-batch: each is written
   // by one task, and added up in this order.
   std::vector<double> loss_sums_;
+  // Sum of squares of every shard's gradients, by step, sub-model and GPU, when the plan clips.
+  std::vector<double> squares_;
+  std::vector<std::unique_ptr<KeptActivations>> kept_;  // by SlotId
 };
 
 }  // namespace offstage::exec

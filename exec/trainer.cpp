@@ -24,21 +24,18 @@ namespace {
 // Every virtual GPU is one core's worth of compute; more threads would also change the bits.
 constexpr int kComputeThreads = 1;
 
-const Plan& checked(const Plan& plan) {
+const Plan& checked(const Plan& plan, const scheduler::TrainConfig& config) {
   if (plan.workload.precision != platform::Precision::f32) {
     throw Error(ErrorCode::bad_input,
                 "the CPU backend trains in f32: set workload.precision to f32");
   }
-  const auto& strategy = plan.strategy;
-  if (strategy.resident_state + strategy.resident_weights + strategy.kept_activations +
-              strategy.nvme_state >
-          0 ||
-      strategy.moments != scheduler::MomentPrecision::f32 ||
-      strategy.clipping != scheduler::Clipping::none) {
+  if (plan.strategy.nvme_state > 0 && !config.nvme_directory) {
     throw Error(ErrorCode::bad_input,
-                "the CPU backend trains with f32 moments and without clipping, residency, kept "
-                "activations and NVMe: leave these knobs of the strategy at 0, f32 and none");
+                fmt::format("the plan has state of {} sub-models on NVMe: name a folder on that "
+                            "drive as train.nvme_directory",
+                            plan.strategy.nvme_state));
   }
+  scheduler::require_clip_norm(config, plan.strategy.clipping);
   // Before the first tensor: the layers below make some.
   install_arena_allocator();
   return plan;
@@ -52,12 +49,14 @@ const std::string& only_file(const std::vector<std::string>& files) {
   return files.front();
 }
 
-AdamW adamw(const scheduler::TrainConfig& config) {
-  return {.learning_rate = static_cast<float>(config.learning_rate),
-          .beta1 = static_cast<float>(config.beta1),
-          .beta2 = static_cast<float>(config.beta2),
-          .epsilon = static_cast<float>(config.epsilon),
-          .weight_decay = static_cast<float>(config.weight_decay)};
+UpdateSettings update_settings(const scheduler::TrainConfig& config) {
+  return {.adamw = {.learning_rate = static_cast<float>(config.learning_rate),
+                    .beta1 = static_cast<float>(config.beta1),
+                    .beta2 = static_cast<float>(config.beta2),
+                    .epsilon = static_cast<float>(config.epsilon),
+                    .weight_decay = static_cast<float>(config.weight_decay)},
+          .clip_norm = config.clip_norm,
+          .seed = config.seed};
 }
 
 Seconds median(std::vector<Seconds> times) {
@@ -69,9 +68,9 @@ Seconds median(std::vector<Seconds> times) {
 }  // namespace
 
 Trainer::Trainer(const Plan& plan, const scheduler::TrainConfig& config, TrainerOptions options)
-    : plan_(checked(plan)),
+    : plan_(checked(plan, config)),
       options_(std::move(options)),
-      optimizer_(adamw(config)),
+      settings_(update_settings(config)),
       data_(only_file(config.data), plan.workload.model.vocab),
       sampler_(data_, {.sequence_length = plan.workload.sequence_length,
                        .global_batch = plan.workload.global_batch,
@@ -80,6 +79,9 @@ Trainer::Trainer(const Plan& plan, const scheduler::TrainConfig& config, Trainer
       state_(plan, arenas_, config.seed),
       slots_(plan, make_step_graph(plan, 1), arenas_),
       token_ids_(plan, arenas_) {
+  if (plan.strategy.nvme_state > 0) {
+    nvme_.emplace(plan, arenas_, *config.nvme_directory);
+  }
   for (const scheduler::SubModel& submodel : plan.submodels) {
     compute_.emplace_back(plan.table, submodel.first_layer, submodel.end_layer);
   }
@@ -115,7 +117,8 @@ Trainer::Window Trainer::run_window(std::uint32_t steps) {
   Window window;
   window.graph = make_step_graph(plan_, steps);
   OFFSTAGE_CHECK(window.graph.slots.size() == slots_.size(), "graphs of one plan differ in slots");
-  TaskRunner runner({plan_, arenas_, state_, slots_, token_ids_, sampler_, compute_, optimizer_},
+  TaskRunner runner({plan_, arenas_, state_, slots_, token_ids_, sampler_, compute_, settings_,
+                     nvme_ ? &*nvme_ : nullptr},
                     window.graph, steps_done_);
   window.trace =
       options_.serial ? run_serial(window.graph, runner) : run_parallel(window.graph, runner);

@@ -3,12 +3,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "exec/blocks.h"
 #include "exec/data.h"
-#include "exec/optimizer.h"
+#include "exec/nvme_store.h"
 #include "exec/state.h"
 #include "exec/task_runner.h"
 #include "platform/units.h"
@@ -63,8 +64,9 @@ class Trainer {
  public:
   // Allocates everything the ledger lists and fills in the initial weights.
   // Owner: the plan outlives the trainer.
-  // Errors: Error(bad_input) for a model or precision the CPU backend can't compute, or bad data;
-  // Error(io); Error(out_of_memory).
+  // Errors: Error(bad_input) for a model or precision the CPU backend can't compute, bad data, or a
+  // config that lacks what the plan needs (nvme_directory, clip_norm); Error(io);
+  // Error(out_of_memory).
   Trainer(const scheduler::Plan& plan, const scheduler::TrainConfig& config,
           TrainerOptions options);
 
@@ -90,12 +92,13 @@ class Trainer {
 
   const scheduler::Plan& plan_;
   const TrainerOptions options_;
-  const AdamW optimizer_;
+  const UpdateSettings settings_;
   const TokenFile data_;
   const Sampler sampler_;
   std::deque<SubModelCompute> compute_;  // by sub-model
   PoolArenas arenas_;
   ParameterState state_;
+  std::optional<NvmeStore> nvme_;  // of plans with state on NVMe
   Slots slots_;
   TokenIds token_ids_;
   std::int64_t steps_done_ = 0;

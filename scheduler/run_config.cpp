@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostSteps = 1'000'000'000;
 constexpr double kHighestRate = 10.0;
+constexpr double kLargestNorm = 1e30;
 constexpr double kJustBelowOne = 1.0 - 1e-9;
 
 bool is_path(const std::string& text) {
@@ -84,8 +85,8 @@ std::vector<std::string> read_data(const Node& node) {
 }
 
 TrainConfig read_train(const Node& node) {
-  node.allow_keys(
-      {"data", "steps", "learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "seed"});
+  node.allow_keys({"data", "steps", "learning_rate", "beta1", "beta2", "epsilon", "weight_decay",
+                   "seed", "clip_norm", "nvme_directory"});
   TrainConfig train;
   train.data = read_data(node.at("data"));
   train.steps = node.at("steps").integer(1, kMostSteps);
@@ -100,6 +101,12 @@ TrainConfig read_train(const Node& node) {
   if (const auto seed = node.find("seed")) {
     train.seed =
         static_cast<std::uint64_t>(seed->integer(0, std::numeric_limits<std::int64_t>::max()));
+  }
+  if (const auto norm = node.find("clip_norm")) {
+    train.clip_norm = norm->number(std::numeric_limits<double>::min(), kLargestNorm);
+  }
+  if (const auto directory = node.find("nvme_directory")) {
+    train.nvme_directory = beside(directory->where().file, directory->text());
   }
   return train;
 }
@@ -124,11 +131,30 @@ RunConfig from_config(const Document& document, const DataDirectories& directori
                            : default_profile_of(config.machine, directories);
   config.workload = workloads::read_workload(root.at("workload"), directories.models);
   if (const auto strategy = root.find("strategy")) config.strategy = read_strategy(*strategy);
-  if (const auto train = root.find("train")) config.train = read_train(*train);
+  if (const auto train = root.find("train")) {
+    config.train = read_train(*train);
+    try {
+      require_clip_norm(*config.train, config.strategy.clipping);
+    } catch (const Error& error) {
+      throw train->error(error.what());
+    }
+  }
   return config;
 }
 
 }  // namespace
+
+void require_clip_norm(const TrainConfig& train, Clipping clipping) {
+  if (train.clip_norm && clipping == Clipping::none) {
+    throw Error(ErrorCode::bad_input,
+                "train.clip_norm needs strategy.clipping: exact (which costs host memory and the "
+                "overlap of updates with backward)");
+  }
+  if (!train.clip_norm && clipping == Clipping::exact) {
+    throw Error(ErrorCode::bad_input,
+                "strategy.clipping: exact needs train.clip_norm, the largest norm, such as 1.0");
+  }
+}
 
 RunConfig load_run_config(const std::string& file, const DataDirectories& directories) {
   const Document document = Document::load(file);

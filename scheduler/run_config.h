@@ -25,7 +25,14 @@ struct TrainConfig {
   double learning_rate = 3e-4;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.0;
   std::uint64_t seed = 0;
+  // Gradients are scaled down so that their norm is at most this: exactly when clipping is exact.
+  std::optional<double> clip_norm;
+  // Where the state of sub-models on NVMe goes, when the plan has any.
+  std::optional<std::string> nvme_directory;
 };
+
+// Errors: Error(bad_input) when clip_norm is missing with exact clipping, or given without.
+void require_clip_norm(const TrainConfig& train, Clipping clipping);
 
 struct RunConfig {
   std::string file;

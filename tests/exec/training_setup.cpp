@@ -1,9 +1,11 @@
 #include "tests/exec/training_setup.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -53,6 +55,26 @@ scheduler::TrainConfig train_config(const TextFile& text) {
   config.weight_decay = 0.1;
   config.seed = 7;
   return config;
+}
+
+Outcome run(const scheduler::Plan& plan, const scheduler::TrainConfig& config, std::int64_t steps,
+            TrainerOptions options) {
+  Trainer trainer(plan, config, std::move(options));
+  TrainResult result = trainer.train(steps);
+  return {.losses = std::move(result.losses),
+          .weights = all_weights(plan, trainer.state()),
+          .memory = std::move(result.memory)};
+}
+
+std::size_t differing(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) {
+    return std::max(a.size(), b.size());
+  }
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    count += a[i] == b[i] ? 0 : 1;
+  }
+  return count;
 }
 
 std::vector<float> all_weights(const scheduler::Plan& plan, const ParameterState& state) {

@@ -44,6 +44,18 @@ class TextFile {
 
 scheduler::TrainConfig train_config(const TextFile& text);
 
+// What must not depend on how a plan places its bytes.
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<float> weights;
+  std::vector<PoolPeak> memory;  // but for this
+};
+Outcome run(const scheduler::Plan& plan, const scheduler::TrainConfig& config, std::int64_t steps,
+            TrainerOptions options = {});
+
+// Elements that are not the same number; all when there are not equally many.
+std::size_t differing(const std::vector<float>& a, const std::vector<float>& b);
+
 // All master weights, one sub-model's after the other, without borrowed ones.
 std::vector<float> all_weights(const scheduler::Plan& plan, const ParameterState& state);
 

@@ -4,11 +4,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "exec/initialise.h"
-#include "exec/optimizer.h"
 #include "exec/trainer.h"
 #include "platform/error.h"
-#include "tests/exec/reference_model.h"
+#include "tests/exec/reference_training.h"
 #include "tests/exec/training_setup.h"
 #include "tests/support/bare_machine.h"
 
@@ -22,26 +20,6 @@ using scheduler::PolicyKind;
 using scheduler::Strategy;
 
 constexpr int kSteps = 3;
-
-struct Outcome {
-  std::vector<double> losses;
-  std::vector<float> weights;
-};
-
-Outcome run(const Plan& plan, const scheduler::TrainConfig& config, TrainerOptions options) {
-  Trainer trainer(plan, config, std::move(options));
-  return {.losses = trainer.train(kSteps).losses, .weights = all_weights(plan, trainer.state())};
-}
-
-// Elements that are not the same number.
-std::size_t differing(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    count += a[i] == b[i] ? 0 : 1;
-  }
-  return count;
-}
 
 std::vector<workloads::Model> models() {
   const auto gpt2 = byte_model(gpt2_model());
@@ -65,8 +43,8 @@ TEST_CASE("an asynchronous training equals a serial one bit for bit", "[exec]") 
                                                  }));
           INFO(model.name << " on " << gpus << " GPUs, activations on the " << to_string(place)
                           << ", policy " << to_string(policy));
-          const Outcome serial = run(plan, config, {.serial = true});
-          const Outcome parallel = run(plan, config, {.window = 2});
+          const Outcome serial = run(plan, config, kSteps, {.serial = true});
+          const Outcome parallel = run(plan, config, kSteps, {.window = 2});
           CHECK(serial.losses == parallel.losses);
           CHECK(differing(serial.weights, parallel.weights) == 0);
         }
@@ -74,102 +52,6 @@ TEST_CASE("an asynchronous training equals a serial one bit for bit", "[exec]") 
     }
   }
 }
-
-// The model as one piece: gradients by autograd, each GPU's micro-batches one after the other, then
-// the sum over GPUs from GPU 0 upwards; the same optimizer kernel.
-class Reference {
- public:
-  Reference(const Plan& plan, const scheduler::TrainConfig& config)
-      : plan_(plan),
-        file_(config.data.front(), plan.workload.model.vocab),
-        sampler_(file_, {.sequence_length = plan.workload.sequence_length,
-                         .global_batch = plan.workload.global_batch,
-                         .seed = config.seed}),
-        settings_{static_cast<float>(config.learning_rate), static_cast<float>(config.beta1),
-                  static_cast<float>(config.beta2), static_cast<float>(config.epsilon),
-                  static_cast<float>(config.weight_decay)} {
-    for (std::size_t layer = 0; layer < plan.table.layers.size(); ++layer) {
-      weights_.emplace_back(static_cast<std::size_t>(plan.table.layer(layer).parameter_count));
-      initialise_layer(plan.table, layer, config.seed, 0, weights_.back());
-    }
-    m_ = v_ = zeros_like(weights_);
-  }
-
-  Outcome run() {
-    Outcome outcome;
-    for (std::int64_t step = 0; step < kSteps; ++step) {
-      outcome.losses.push_back(run_step(step));
-    }
-    for (const auto& layer : weights_) {
-      outcome.weights.insert(outcome.weights.end(), layer.begin(), layer.end());
-    }
-    return outcome;
-  }
-
- private:
-  static LayerArrays zeros_like(const LayerArrays& arrays) {
-    LayerArrays zeros;
-    for (const auto& array : arrays) {
-      zeros.emplace_back(array.size());
-    }
-    return zeros;
-  }
-
-  static void add(const std::vector<float>& from, float scale, std::vector<float>& to) {
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      to[i] += scale * from[i];
-    }
-  }
-
-  std::vector<MicroBatch> batches(std::int64_t step, std::int64_t gpu) const {
-    std::vector<MicroBatch> batches;
-    const auto length = static_cast<std::size_t>(plan_.workload.sequence_length);
-    const std::int64_t rows = plan_.strategy.micro_batch;
-    for (std::int64_t m = 0; m < plan_.micro_batches(); ++m) {
-      auto& batch = batches.emplace_back();
-      batch.inputs.resize(static_cast<std::size_t>(rows) * length);
-      batch.targets.resize(batch.inputs.size());
-      for (std::int64_t row = 0; row < rows; ++row) {
-        const std::size_t begin = static_cast<std::size_t>(row) * length;
-        sampler_.sequence(step, (gpu * plan_.micro_batches() + m) * rows + row,
-                          std::span(batch.inputs).subspan(begin, length),
-                          std::span(batch.targets).subspan(begin, length));
-      }
-    }
-    return batches;
-  }
-
-  double run_step(std::int64_t step) {
-    LayerArrays gradients = zeros_like(weights_);
-    std::vector<float> tied;
-    double loss = 0.0;
-    // reference_step divides by the tokens it sees, a GPU's. The number of GPUs is a power of two,
-    // so that dividing by it afterwards is exact.
-    const auto share = 1.0F / static_cast<float>(plan_.gpus());
-    for (std::int64_t gpu = 0; gpu < plan_.gpus(); ++gpu) {
-      const StepResult result = reference_step(plan_.table, weights_, batches(step, gpu));
-      for (std::size_t layer = 0; layer < gradients.size(); ++layer) {
-        add(result.gradients[layer], share, gradients[layer]);
-      }
-      tied.resize(result.tied_gradient.size());
-      add(result.tied_gradient, share, tied);
-      loss += result.loss;
-    }
-    add(tied, 1.0F, gradients.front());
-    for (std::size_t layer = 0; layer < gradients.size(); ++layer) {
-      adamw_update(settings_, step + 1,
-                   {weights_[layer].data(), m_[layer].data(), v_[layer].data(),
-                    gradients[layer].data(), static_cast<std::int64_t>(weights_[layer].size())});
-    }
-    return loss / static_cast<double>(plan_.workload.tokens_per_step());
-  }
-
-  const Plan& plan_;
-  const TokenFile file_;
-  const Sampler sampler_;
-  const AdamW settings_;
-  LayerArrays weights_, m_, v_;
-};
 
 TEST_CASE("a training in sub-models equals that of the model as one piece", "[exec]") {
   const TextFile text(2000);
@@ -184,8 +66,8 @@ TEST_CASE("a training in sub-models equals that of the model as one piece", "[ex
                                                  s.layers_per_submodel = layers;
                                                  s.micro_batch = 2;
                                                }));
-        const Outcome ours = run(plan, config, {});
-        const Outcome reference = Reference(plan, config).run();
+        const Outcome ours = run(plan, config, kSteps);
+        const Outcome reference = reference_training(plan, config, kSteps);
         CHECK(ours.losses == reference.losses);
         CHECK(differing(ours.weights, reference.weights) == 0);
       }

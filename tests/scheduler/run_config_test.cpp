@@ -99,6 +99,26 @@ TEST_CASE("a run config fixes profile, knobs and training", "[scheduler][unit]")
   CHECK(config.train->seed == 7);
 }
 
+TEST_CASE("a training that clips or uses a drive says how, and where", "[scheduler][unit]") {
+  const Folder folder("clipping");
+  const std::string text = std::string(kHost) + kWorkload;
+  const std::string train = "train: {data: a.txt, steps: 3";
+  const RunConfig config = load_run_config(
+      folder.write("below/run.yaml", text + "strategy: {clipping: exact}\n" + train +
+                                         ", clip_norm: 0.5, nvme_directory: ../fast}\n"),
+      kData);
+  CHECK(config.train->clip_norm == 0.5);
+  CHECK(config.train->nvme_directory == folder.path("fast"));
+  // A norm without clipping would be ignored, clipping without a norm would not know to what.
+  CHECK_THROWS_WITH(
+      load_run_config(folder.write("run.yaml", text + train + ", clip_norm: 1}\n"), kData),
+      Catch::Contains(":9:8:") && Catch::Contains("strategy.clipping: exact"));
+  CHECK_THROWS_WITH(
+      load_run_config(
+          folder.write("run.yaml", text + "strategy: {clipping: exact}\n" + train + "}\n"), kData),
+      Catch::Contains(":10:8:") && Catch::Contains("train.clip_norm"));
+}
+
 TEST_CASE("a profile may be a path from the config's folder", "[scheduler][unit]") {
   const Folder folder("profile");
   Profile own = load_profile("offstage-cpu", kData.profiles);
@@ -125,6 +145,7 @@ TEST_CASE("a slip in a run config is refused where it stands", "[scheduler][unit
       {host + kWorkload + train + ", beta1: 1}\n", ":9:", "train.beta1"},
       {host + kWorkload + train + ", epsilon: 0}\n", ":9:", "train.epsilon"},
       {host + kWorkload + train + ", seed: -1}\n", ":9:", "train.seed"},
+      {host + kWorkload + train + ", clip_norm: 0}\n", ":9:", "train.clip_norm"},
       {host + kWorkload + "train: {data: [], steps: 1}\n", ":9:", "empty list"},
       {host + kWorkload + "train: {data: a.txt, steps: 0}\n", ":9:", "train.steps"},
       {host + kWorkload + "train: {data: a.txt, steps: 1.5}\n", ":9:", "whole number"},

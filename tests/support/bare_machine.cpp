@@ -6,7 +6,7 @@ namespace offstage::testing {
 
 using platform::Machine;
 
-platform::Machine bare_machine(int gpus, int sockets) {
+platform::Machine bare_machine(int gpus, int sockets, int drives) {
   Machine machine;
   machine.name = "virtual";
   machine.gpu_models.push_back({});
@@ -39,6 +39,14 @@ platform::Machine bare_machine(int gpus, int sockets) {
     gpu.h2d.assign(machine.sockets.size(), 0);
     gpu.d2h.assign(machine.sockets.size(), 0);
     machine.gpus.push_back(gpu);
+  }
+  for (int d = 0; d < drives; ++d) {
+    platform::Drive drive;
+    drive.name = fmt::format("nvme{}", d);
+    drive.pool = add_pool(drive.name, platform::PoolKind::nvme);
+    drive.read.assign(machine.sockets.size(), 0);
+    drive.write.assign(machine.sockets.size(), 0);
+    machine.drives.push_back(drive);
   }
   return machine;
 }

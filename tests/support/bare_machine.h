@@ -7,6 +7,7 @@
 namespace offstage::testing {
 
 //   socket0 (host0) -- gpu0, gpu1, ...       sockets = 2: the second half of the GPUs on socket1
-platform::Machine bare_machine(int gpus, int sockets = 1);
+//                   -- nvme0, nvme1, ...     drives
+platform::Machine bare_machine(int gpus, int sockets = 1, int drives = 0);
 
 }  // namespace offstage::testing

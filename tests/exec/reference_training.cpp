@@ -1,0 +1,159 @@
+#include "tests/exec/reference_training.h"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "exec/gradient_norm.h"
+#include "exec/initialise.h"
+#include "exec/optimizer.h"
+#include "tests/exec/reference_model.h"
+
+namespace offstage::exec::testing {
+namespace {
+
+using scheduler::Plan;
+
+class Reference {
+ public:
+  Reference(const Plan& plan, const scheduler::TrainConfig& config)
+      : plan_(plan),
+        file_(config.data.front(), plan.workload.model.vocab),
+        sampler_(file_, {.sequence_length = plan.workload.sequence_length,
+                         .global_batch = plan.workload.global_batch,
+                         .seed = config.seed}),
+        config_(config),
+        settings_{static_cast<float>(config.learning_rate), static_cast<float>(config.beta1),
+                  static_cast<float>(config.beta2), static_cast<float>(config.epsilon),
+                  static_cast<float>(config.weight_decay)} {
+    for (std::size_t layer = 0; layer < plan.table.layers.size(); ++layer) {
+      weights_.emplace_back(static_cast<std::size_t>(plan.table.layer(layer).parameter_count));
+      initialise_layer(plan.table, layer, config.seed, 0, weights_.back());
+    }
+    const auto parameters = static_cast<std::size_t>(plan.parameters());
+    m_.resize(parameters);
+    v_.resize(parameters);
+    m16_.resize(parameters);
+    v16_.resize(parameters);
+  }
+
+  Outcome run(std::int64_t steps) {
+    Outcome outcome;
+    for (std::int64_t step = 0; step < steps; ++step) {
+      outcome.losses.push_back(run_step(step));
+    }
+    outcome.weights = joined(weights_);
+    return outcome;
+  }
+
+ private:
+  static std::vector<float> joined(const LayerArrays& layers) {
+    std::vector<float> all;
+    for (const auto& layer : layers) {
+      all.insert(all.end(), layer.begin(), layer.end());
+    }
+    return all;
+  }
+
+  static void add(const std::vector<float>& from, float scale, std::vector<float>& to) {
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      to[i] += scale * from[i];
+    }
+  }
+
+  std::vector<MicroBatch> batches(std::int64_t step, std::int64_t gpu) const {
+    std::vector<MicroBatch> batches;
+    const auto length = static_cast<std::size_t>(plan_.workload.sequence_length);
+    const std::int64_t rows = plan_.strategy.micro_batch;
+    for (std::int64_t m = 0; m < plan_.micro_batches(); ++m) {
+      auto& batch = batches.emplace_back();
+      batch.inputs.resize(static_cast<std::size_t>(rows) * length);
+      batch.targets.resize(batch.inputs.size());
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const std::size_t begin = static_cast<std::size_t>(row) * length;
+        sampler_.sequence(step, (gpu * plan_.micro_batches() + m) * rows + row,
+                          std::span(batch.inputs).subspan(begin, length),
+                          std::span(batch.targets).subspan(begin, length));
+      }
+    }
+    return batches;
+  }
+
+  double run_step(std::int64_t step) {
+    LayerArrays gradients;
+    for (const auto& layer : weights_) {
+      gradients.emplace_back(layer.size());
+    }
+    std::vector<float> tied;
+    double loss = 0.0;
+    // reference_step divides by the tokens it sees, a GPU's. The number of GPUs is a power of two,
+    // so that dividing by it afterwards is exact.
+    const auto share = 1.0F / static_cast<float>(plan_.gpus());
+    for (std::int64_t gpu = 0; gpu < plan_.gpus(); ++gpu) {
+      const StepResult result = reference_step(plan_.table, weights_, batches(step, gpu));
+      for (std::size_t layer = 0; layer < gradients.size(); ++layer) {
+        add(result.gradients[layer], share, gradients[layer]);
+      }
+      tied.resize(result.tied_gradient.size());
+      add(result.tied_gradient, share, tied);
+      loss += result.loss;
+    }
+    add(tied, 1.0F, gradients.front());
+    update(step + 1, joined(gradients));
+    return loss / static_cast<double>(plan_.workload.tokens_per_step());
+  }
+
+  // Shard after shard, sub-model after sub-model: the one order a plan fixes.
+  float clipping(const std::vector<float>& gradients) const {
+    std::vector<double> squares;
+    std::size_t begin = 0;  // of the sub-model
+    for (const auto& submodel : plan_.submodels) {
+      for (std::int64_t gpu = 0; gpu < plan_.gpus(); ++gpu) {
+        const auto range = owned_range(submodel, gpu);
+        if (!range.empty()) {
+          const auto first = begin + static_cast<std::size_t>(range.begin - submodel.borrowed);
+          squares.push_back(sum_of_squares(
+              std::span(gradients).subspan(first, static_cast<std::size_t>(range.size())), 1));
+        }
+      }
+      begin += static_cast<std::size_t>(submodel.parameters);
+    }
+    return clip_scale(squares, *config_.clip_norm);
+  }
+
+  void update(std::int64_t step, const std::vector<float>& gradients) {
+    const float scale = config_.clip_norm ? clipping(gradients) : 1.0F;
+    std::size_t begin = 0;
+    for (auto& layer : weights_) {
+      const auto count = static_cast<std::int64_t>(layer.size());
+      if (plan_.strategy.moments == scheduler::MomentPrecision::f32) {
+        adamw_update(
+            settings_, step,
+            AdamWShard{layer.data(), &m_[begin], &v_[begin], &gradients[begin], count, scale});
+      } else {
+        adamw_update(settings_, step,
+                     AdamWShardBf16{layer.data(), &m16_[begin], &v16_[begin], &gradients[begin],
+                                    count, scale, static_cast<std::int64_t>(begin), config_.seed});
+      }
+      begin += layer.size();
+    }
+  }
+
+  const Plan& plan_;
+  const TokenFile file_;
+  const Sampler sampler_;
+  const scheduler::TrainConfig config_;
+  const AdamW settings_;
+  LayerArrays weights_;
+  std::vector<float> m_, v_;              // of all parameters, layer after layer
+  std::vector<std::uint16_t> m16_, v16_;  // the same in bf16
+};
+
+}  // namespace
+
+Outcome reference_training(const Plan& plan, const scheduler::TrainConfig& config,
+                           std::int64_t steps) {
+  return Reference(plan, config).run(steps);
+}
+
+}  // namespace offstage::exec::testing
