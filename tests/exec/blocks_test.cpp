@@ -165,3 +165,15 @@ TEST_CASE("a model the executor can't compute is refused by name", "[exec]") {
   REQUIRE_THROWS_WITH(SubModelCompute(table_of(model, 1, 8), 0, 1),
                       Catch::Contains("BloomForCausalLM") && Catch::Contains("GPT-2-style"));
 }
+
+TEST_CASE("attention the executor would compute wrongly is refused", "[exec]") {
+  offstage::workloads::Model model = llama_model(false);
+  model.rope_scaled = true;
+  CHECK_THROWS_WITH(SubModelCompute(table_of(model, 1, 8), 0, 1), Catch::Contains("rope_scaling"));
+  model.rope_scaled = false;
+  model.sliding_window = 8;
+  // A window of the whole sequence is no window.
+  CHECK_NOTHROW(SubModelCompute(table_of(model, 1, 8), 0, 1));
+  CHECK_THROWS_WITH(SubModelCompute(table_of(model, 1, 9), 0, 1),
+                    Catch::Contains("sequence_length is 9") && Catch::Contains("at most 8"));
+}
