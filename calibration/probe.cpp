@@ -95,7 +95,10 @@ Plan plan_of(const Probe& probe, const platform::Machine& machine) {
   scheduler::Strategy strategy;
   strategy.layers_per_submodel = probe.layers_per_submodel;
   strategy.micro_batch = probe.micro_batch;
-  return make_plan(machine, workload, strategy);
+  // Only the calling thread's time is measured, so that it must do all of an update.
+  platform::Machine one_thread = machine;
+  for (auto& socket : one_thread.sockets) socket.optimizer_threads = 1;
+  return make_plan(one_thread, workload, strategy);
 }
 
 // Text for the probes, gone afterwards. Random bytes: what the words are does not matter.
@@ -150,7 +153,7 @@ class ProbeRun {
   std::vector<double> run() {
     exec::set_compute_threads(1);
     exec::TaskRunner runner(
-        {plan_, arenas_, state_, slots_, token_ids_, sampler_, compute_, adamw_}, graph_, 0);
+        {plan_, arenas_, state_, slots_, token_ids_, sampler_, compute_, settings_}, graph_, 0);
     std::vector<double> times;
     for (scheduler::TaskId task = 0; task < graph_.size(); ++task) {
       const Seconds start = thread_time();
@@ -170,7 +173,8 @@ class ProbeRun {
   const exec::Slots slots_;
   const exec::TokenIds token_ids_;
   std::deque<exec::SubModelCompute> compute_;
-  const exec::AdamW adamw_{.learning_rate = 1e-3F, .beta1 = 0.9F, .beta2 = 0.95F, .epsilon = 1e-8F};
+  const exec::UpdateSettings settings_{
+      .adamw = {.learning_rate = 1e-3F, .beta1 = 0.9F, .beta2 = 0.95F, .epsilon = 1e-8F}};
 };
 
 // Median time of the tasks alike in kind, payload, sub-model and size. The first step is left out:
