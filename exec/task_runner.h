@@ -26,8 +26,8 @@ namespace offstage::exec {
 // How gradients change the state.
 struct UpdateSettings {
   AdamW adamw;
-  std::optional<double> clip_norm;  // present when the plan clips
-  std::uint64_t seed = 0;           // of the rounding of bf16 moments
+  std::optional<double> clip_norm = {};  // present when the plan clips
+  std::uint64_t seed = 0;                // of the rounding of bf16 moments
 };
 
 // What a runner works on, all borrowed for its lifetime.
