@@ -86,5 +86,5 @@ TEST_CASE("host options are read with bounds", "[platform][unit]") {
   CHECK(with_drive.drive->read == BytesPerSecond{3e9});
   CHECK(with_drive.drive->write == BytesPerSecond{2e9});
   CHECK_THROWS_WITH(options("{drive: {capacity_bytes: 1GiB, read_bytes_per_s: 3e9}}"),
-                    Contains("run.yaml:1:9: drive: 'write_bytes_per_s' is missing"));
+                    Contains("run.yaml:1:9: drive: the key 'write_bytes_per_s' is missing"));
 }
