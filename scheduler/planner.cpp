@@ -259,18 +259,6 @@ class Search {
   std::int64_t tasks_ = 0;  // of one step of all plans evaluated
 };
 
-// The CPU backend trains without residency, kept activations and NVMe, so that on virtual GPUs
-// these are the user's to ask for (of the simulator), not ours to choose.
-PlanningInput within_reach(const PlanningInput& input) {
-  PlanningInput possible = input;
-  if (!platform::has_virtual_gpus(input.machine)) return possible;
-  for (auto* knob : {&possible.request.resident_state, &possible.request.resident_weights,
-                     &possible.request.kept_activations, &possible.request.nvme_state}) {
-    if (!knob->has_value()) *knob = 0;
-  }
-  return possible;
-}
-
 // The smallest micro-batch and single slots need least; splits, packs and places trade one pool for
 // another.
 std::vector<Strategy> least_strategies(const PlanningInput& input) {
@@ -299,19 +287,16 @@ std::vector<Strategy> least_strategies(const PlanningInput& input) {
 
 PlanningResult choose_plan(const PlanningInput& input, const Evaluate& evaluate,
                            const SearchEffort& effort) {
-  const PlanningInput possible = within_reach(input);
-  return Search(possible, evaluate, effort).run();
+  return Search(input, evaluate, effort).run();
 }
 
-bool anything_fits(const PlanningInput& asked) {
-  const PlanningInput input = within_reach(asked);
+bool anything_fits(const PlanningInput& input) {
   return std::ranges::any_of(least_strategies(input), [&input](const Strategy& strategy) {
     return !fitting_plans(input, strategy).empty();
   });
 }
 
-Plan nearest_to_fitting(const PlanningInput& asked) {
-  const PlanningInput input = within_reach(asked);
+Plan nearest_to_fitting(const PlanningInput& input) {
   std::vector<Plan> plans;
   for (const auto& strategy : least_strategies(input)) {
     plans.push_back(least_plan(input, strategy));

@@ -20,6 +20,7 @@ namespace {
 using offstage::testing::bare_machine;
 using scheduler::ActivationPlace;
 using scheduler::Clipping;
+using scheduler::HostMemory;
 using scheduler::MomentPrecision;
 using scheduler::Plan;
 using scheduler::PolicyKind;
@@ -34,8 +35,8 @@ std::vector<workloads::Model> models() {
   return {gpt2, untied(gpt2), byte_model(llama_model(false)), byte_model(llama_model(true))};
 }
 
-Plan plan_of(const workloads::Model& model, int gpus, const Strategy& strategy) {
-  return make_plan(bare_machine(gpus, 1, gpus), workload(model, 4 * gpus), strategy);
+Plan plan_of(const workloads::Model& model, int gpus, const Strategy& strategy, int sockets = 1) {
+  return make_plan(bare_machine(gpus, sockets, gpus), workload(model, 4 * gpus), strategy);
 }
 
 scheduler::TrainConfig config_of(const TextFile& text, const Strategy& strategy) {
@@ -128,6 +129,7 @@ Strategy draw_knobs(Draw& draw) {
   s.micro_batch = 1 + draw.upto(1);
   s.activations = draw.coin() ? ActivationPlace::cpu : ActivationPlace::gpu;
   s.spare_activation_slots = static_cast<int>(1 + draw.upto(1));
+  s.host_memory = draw.coin() ? HostMemory::all : HostMemory::near;
   const PolicyKind policies[] = {PolicyKind::planned, PolicyKind::fifo, PolicyKind::critical_path};
   s.policy = policies[draw.upto(2)];
   return s;
@@ -143,7 +145,7 @@ TEST_CASE("any mix of knobs trains as the model in one piece does, within its pl
     const auto model = models()[static_cast<std::size_t>(draw.upto(3))];
     const Strategy knobs = draw_knobs(draw);
     INFO("mix " << i << ": " << model.name << " on " << gpus << " GPUs: " << knobs_of(knobs));
-    const Plan plan = plan_of(model, gpus, knobs);
+    const Plan plan = plan_of(model, gpus, knobs, 1 + static_cast<int>(draw.upto(1)));
     const auto config = config_of(text, knobs);
     const Outcome ours = run(plan, config, kSteps, {.window = 2});
     const Outcome reference = reference_training(plan, config, kSteps);
