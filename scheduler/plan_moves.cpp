@@ -73,7 +73,7 @@ void add_placements(std::vector<Strategy>& all, const PlanningInput& input,
   if (!request.resident_weights) add(&Strategy::resident_weights);
   if (!request.kept_activations) add(&Strategy::kept_activations);
   if (!state_open || request.resident_weights) return;
-  for (const std::int64_t step : {std::int64_t{1}, std::int64_t{-1}, blocks / 8, -blocks / 8}) {
+  for (const std::int64_t step : placement_steps(strategy.resident_state, blocks)) {
     Strategy changed = strategy;
     changed.resident_state += step;
     changed.resident_weights -= step;
