@@ -21,7 +21,6 @@ using platform::to_text;
 using scheduler::Ledger;
 using scheduler::Plan;
 using scheduler::PoolLedger;
-using scheduler::Strategy;
 
 bool alike(const PoolLedger& a, const PoolLedger& b) {
   return a.capacity == b.capacity &&
@@ -87,6 +86,21 @@ std::string pool_table(const PoolLedger& pool) {
   return table.text();
 }
 
+// "kept_activations 2, micro_batch 4": the knobs in which another plan differs, with its values.
+std::string describe_differences(const Plan& other, const Plan& plan) {
+  const json knobs = scheduler::plan_to_json(other)["strategy"];
+  const json ours = scheduler::plan_to_json(plan)["strategy"];
+  std::string text;
+  for (const auto& [name, value] : knobs.items()) {
+    if (value == ours[name]) continue;
+    const std::string shown = value.is_string()  ? value.get<std::string>()
+                              : value.is_array() ? fmt::format("in {} packs", value.size())
+                                                 : value.dump();
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, shown);
+  }
+  return text;
+}
+
 std::string describe_prediction(const PlanReport& report) {
   const scheduler::Metrics& metrics = report.prediction->metrics;
   std::string text = fmt::format(
@@ -98,12 +112,8 @@ std::string describe_prediction(const PlanReport& report) {
       platform::percent_text(metrics.efficiency));
   const scheduler::PlanningResult& result = report.result;
   if (result.runner_up && result.runner_up_step) {
-    const Strategy& other = result.runner_up->strategy;
-    text += fmt::format(
-        "  runner-up    {}: micro_batch {}, layers_per_submodel {}, activations "
-        "{}, weight_slots {}, gradient_slots {}\n",
-        to_text(*result.runner_up_step), other.micro_batch, other.layers_per_submodel,
-        scheduler::to_string(other.activations), other.weight_slots, other.gradient_slots);
+    text += fmt::format("  runner-up    {}: {}\n", to_text(*result.runner_up_step),
+                        describe_differences(*result.runner_up, result.plan));
   }
   return text + describe_assumptions(report.assumed);
 }
