@@ -8,6 +8,7 @@
 #include "cli/assumptions.h"
 #include "cli/command.h"
 #include "cli/data_folder.h"
+#include "cli/explain_report.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/planning.h"
@@ -22,6 +23,7 @@ struct PlanOptions {
   CommonOptions common;
   std::string file;
   std::string out;
+  bool explain = false;
 };
 
 CLI::App* describe(CLI::App& app, PlanOptions& options) {
@@ -29,12 +31,17 @@ CLI::App* describe(CLI::App& app, PlanOptions& options) {
       app.add_subcommand("plan", "Find a plan: what fits, how fast, in which order of work");
   command->add_option("CONFIG", options.file, "A run config, or a plan to show again")->required();
   command->add_option("--out", options.out, "Write the plan to this file");
+  command->add_flag(
+      "--explain", options.explain,
+      "Say what each resource needs, where time is lost, and what others' estimators\n"
+      "would have answered");
   command->footer(
       "Prints the strategy, the memory ledger of every pool and the predicted step time. Exit\n"
       "status 1 when the model does not fit.\n\n"
       "Examples:\n"
       "  offstage plan run.yaml\n"
       "  offstage plan run.yaml --out plan.json\n"
+      "  offstage plan run.yaml --explain\n"
       "  offstage plan run.yaml --json | jq .step_s");
   return command;
 }
@@ -48,14 +55,20 @@ int run(const PlanOptions& options) {
     prediction = simulate_plan(result.plan, question.config.profile, sim::kSimulatedSteps);
     if (!options.out.empty()) scheduler::write_plan(result.plan, options.out);
   }
+  const Simulated* predicted = prediction ? &*prediction : nullptr;
   const PlanReport report{
       .result = result,
-      .prediction = prediction ? &*prediction : nullptr,
+      .prediction = predicted,
       .assumed = assumed_numbers(question.config.machine, question.config.profile)};
+  std::optional<Explanation> explanation;
+  if (options.explain) explanation = explain(question, result, predicted);
   if (options.common.json) {
-    print_json(plan_report_json(report));
+    auto object = plan_report_json(report);
+    if (explanation) object["explain"] = explanation_json(*explanation, result, predicted);
+    print_json(object);
   } else {
     std::string text = describe_plan(report);
+    if (explanation) text += describe_explanation(*explanation, result, predicted);
     if (result.fits && !options.out.empty()) text += fmt::format("\nWritten to {}\n", options.out);
     print_text(text);
   }

@@ -132,6 +132,7 @@ json memory_json(const Ledger& ledger) {
                      {"capacity_bytes", pool.capacity.value},
                      {"total_bytes", pool.total().value},
                      {"loading_bytes", pool.while_loading().value},
+                     {"free_bytes", (pool.capacity - pool.total()).value},
                      {"lines", lines}});
   }
   return pools;

@@ -116,6 +116,17 @@ std::string resource_name(const Machine& machine, const TaskGraph& graph, std::s
                          : "link " + machine.links[index - engines].name;
 }
 
+Seconds chain_pace(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs) {
+  // Steps overlap: what one more step adds to the longest chain is the pace no schedule beats.
+  std::vector<Seconds> lone_times;
+  lone_times.reserve(costs.size());
+  for (const TaskCost& cost : costs) lone_times.push_back(lone_time(plan.machine, cost));
+  const Seconds first = critical_path(graph, lone_times, 0);
+  if (graph.steps == 1) return first;
+  const Seconds all = critical_path(graph, lone_times, graph.steps - 1);
+  return (all - first) * (1.0 / static_cast<double>(graph.steps - 1));
+}
+
 Bound step_bound(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs) {
   const Machine& machine = plan.machine;
   Bound bound;
@@ -124,17 +135,7 @@ Bound step_bound(const Plan& plan, const TaskGraph& graph, const std::vector<Tas
   for (std::size_t i = 0; i < work.size(); ++i) {
     take_longer(bound, work[i] * per_step, resource_name(machine, graph, i));
   }
-  // Steps overlap: what one more step adds to the longest chain is the pace no schedule beats.
-  std::vector<Seconds> lone_times;
-  lone_times.reserve(costs.size());
-  for (const TaskCost& cost : costs) lone_times.push_back(lone_time(machine, cost));
-  const Seconds first = critical_path(graph, lone_times, 0);
-  Seconds pace = first;
-  if (graph.steps > 1) {
-    const Seconds all = critical_path(graph, lone_times, graph.steps - 1);
-    pace = (all - first) * (1.0 / static_cast<double>(graph.steps - 1));
-  }
-  take_longer(bound, pace, "critical path");
+  take_longer(bound, chain_pace(plan, graph, costs), "critical path");
   return bound;
 }
 

@@ -18,6 +18,10 @@ struct Bound {
 };
 Bound step_bound(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs);
 
+// The critical path's part in it: what one more step adds to the longest chain of lone times.
+platform::Seconds chain_pace(const Plan& plan, const TaskGraph& graph,
+                             const std::vector<TaskCost>& costs);
+
 // Lone time on every engine, then load over capacity of every shared link, of all the graph's steps
 // together.
 std::vector<platform::Seconds> resource_work(const Plan& plan, const TaskGraph& graph,
