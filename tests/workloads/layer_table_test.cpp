@@ -61,6 +61,37 @@ TEST_CASE("Mixtral has 12.9 billion active parameters", "[workloads][unit]") {
   CHECK(table.active_parameters() == 12879925248);
 }
 
+TEST_CASE("models with experts and grouped queries compute what a token visits",
+          "[workloads][unit]") {
+  // FLOPs of a token: 6 for each element of the matrices it passes (experts chosen, embedding not),
+  // and for causal attention 2 s x heads x (key + value size) / 2 forward, 3.5 times that in all.
+  const auto flops = [](const std::string& name) {
+    return make_layer_table(
+               load(name),
+               {.micro_batch = 1, .sequence_length = 2048, .precision = Precision::bf16})
+        .flops_per_token()
+        .value;
+  };
+  // Mixtral: q and o 2 x 4096^2, k and v 2 x 1024 x 4096, router 8 x 4096, 2 experts of 3 x 4096 x
+  // 14336: 394,297,344 in 32 blocks; head 32000 x 4096. Attention 2 x 2048 x 4096 in 32 blocks.
+  CHECK(flops("mixtral-8x7b") ==
+        6.0 * (32 * 394297344.0 + 131072000.0) + 3.5 * 32 * 2 * 2048 * 4096.0);
+  // Qwen1.5-MoE: 4 x 2048^2 of attention, router 60 x 2048, 4 experts of 3 x 2048 x 1408, a shared
+  // one of 3 x 2048 x 5632 with a gate of 2048: 86,108,160 in 24 blocks; head 151936 x 2048.
+  CHECK(flops("qwen1.5-moe-a2.7b") ==
+        6.0 * (24 * 86108160.0 + 311164928.0) + 3.5 * 24 * 2 * 2048 * 2048.0);
+  // DeepSeek-V2-Lite: q 3072 x 2048, latents 576 x 2048 and 4096 x 512, o 2048^2: 13,762,560. First
+  // block: 3 x 2048 x 10944 more; 26 others: router 64 x 2048, 6 experts of 3 x 2048 x 1408, shared
+  // 3 x 2048 x 2816. Head 102400 x 2048. Keys have 192 numbers, values 128: 16 heads of 160.
+  CHECK(flops("deepseek-v2-lite") ==
+        6.0 * (13762560.0 + 67239936.0 + 26 * (13762560.0 + 69337088.0) + 209715200.0) +
+            3.5 * 27 * 2 * 2048 * 16 * 160.0);
+  // Llama-3-70B: q and o 2 x 8192^2, k and v 2 x 1024 x 8192, 3 x 8192 x 28672: 855,638,016 in 80
+  // blocks; head 128256 x 8192.
+  CHECK(flops("llama-3-70b") ==
+        6.0 * (80 * 855638016.0 + 1050673152.0) + 3.5 * 80 * 2 * 2048 * 8192.0);
+}
+
 TEST_CASE("DeepSeek-V2's dense block comes before its expert blocks", "[workloads][unit]") {
   const LayerTable table =
       make_layer_table(load("deepseek-v2-lite"),
