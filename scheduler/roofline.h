@@ -28,6 +28,7 @@ struct AttentionShape {
 platform::FlopsPerSecond attention_rate(const platform::GpuModel& gpu,
                                         platform::Precision precision, const AttentionShape& shape);
 
+// A product whose result is smaller than any of the table fills only a part of a GPU.
 platform::Seconds operation_time(const platform::GpuModel& gpu, const Profile& profile,
                                  const workloads::Operation& operation,
                                  platform::Precision precision);

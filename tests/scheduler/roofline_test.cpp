@@ -57,6 +57,30 @@ TEST_CASE("outside the table the nearest edge counts, and never more", "[schedul
   CHECK(gemm_rate(gpu, Precision::bf16, 100000, 64, 4096).value == Approx(400.0));
 }
 
+TEST_CASE("a result smaller than any of the table fills a part of a GPU, and all of a core",
+          "[scheduler][unit]") {
+  // 16 x 64 of 64 x 64 elements is a quarter: 2 x 16 x 64 x 64 FLOP at 100 of 400 FLOP/s are
+  // 1310.72 s. As large a result of another shape runs at the full rate, 327.68 s for 4 times less
+  // depth.
+  auto gpu = gpu_with_products({{Precision::bf16, 64, 64, 64, {400}}});
+  gpu.launches_overlap = true;
+  Operation product;
+  product.kind = OperationKind::gemm;
+  product.m = 16;
+  product.n = product.k = 64;
+  product.flops = {2.0 * 16 * 64 * 64};
+  const auto seconds = [&] {
+    return operation_time(gpu, exact_profile(), product, Precision::bf16).value;
+  };
+  CHECK(seconds() == Approx(1310.72));
+  product.n = 256;
+  product.k = 16;
+  CHECK(seconds() == Approx(327.68));
+  gpu.launches_overlap = false;
+  product.n = product.k = 64;
+  CHECK(seconds() == Approx(327.68 + 0.25));  // and a launch
+}
+
 TEST_CASE("a precision without a table is refused by name", "[scheduler][unit]") {
   const auto gpu = small_machine().gpu_models[0];
   CHECK_THROWS_WITH(gemm_rate(gpu, Precision::f32, 8, 8, 8),
