@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "platform/collective.h"
 #include "platform/describe_parts.h"
 #include "platform/format.h"
 #include "platform/sourced_reader.h"

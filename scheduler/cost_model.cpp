@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "platform/collective.h"
 #include "platform/error.h"
 #include "scheduler/plan_ledger.h"
 #include "scheduler/roofline.h"

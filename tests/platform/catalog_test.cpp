@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "platform/collective.h"
 #include "platform/machine_reader.h"
 #include "tests/platform/machine_views.h"
 

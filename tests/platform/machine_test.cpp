@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "platform/collective.h"
+
 using namespace offstage::platform;
 
 TEST_CASE("a collective's time is straight in log-log and extended at the ends",

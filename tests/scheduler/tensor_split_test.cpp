@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "platform/collective.h"
 #include "platform/error.h"
 #include "scheduler/cost_model.h"
 #include "scheduler/plan.h"

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "platform/collective.h"
 #include "platform/machine_reader.h"
 #include "sim/simulate.h"
 #include "tests/support/builders.h"

@@ -1,4 +1,4 @@
-#include "platform/machine.h"
+#include "platform/collective.h"
 
 #include <algorithm>
 #include <cmath>
