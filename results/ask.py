@@ -33,6 +33,7 @@ class Refused(Exception):
 class Tool:
     def __init__(self, binary):
         self.binary = str(binary)
+        self.known = {}  # answers, by question: several published rows ask the same
 
     def fitting(self, question, least, fixed):
         """("least", answer) when the knobs that need least memory fit, which takes seconds; else
@@ -49,11 +50,24 @@ class Tool:
         """
         workload = {"precision": "bf16", "optimizer": "adamw"} | question
         config = {"platform": workload.pop("platform"), "workload": workload, "strategy": strategy}
+        return self.answer("plan", config, *["--explain"] * explain)
+
+    def machine(self, platform):
+        """The JSON object of `platform --json`."""
+        return self.answer("platform", {"platform": platform})
+
+    def answer(self, command, config, *options):
+        key = json.dumps([command, config, options], sort_keys=True)
+        if key not in self.known:
+            self.known[key] = self.run(command, config, *options)
+        return self.known[key]
+
+    def run(self, command, config, *options):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "run.json"
             path.write_text(json.dumps(config))
-            command = [self.binary, "plan", str(path), "--json"] + ["--explain"] * explain
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            asked = [self.binary, command, str(path), "--json", *options]
+            done = subprocess.run(asked, capture_output=True, text=True, check=False)
         if done.returncode not in (0, 1):
             raise Refused(done.stderr.strip().replace(str(path), "run.json"))
         return json.loads(done.stdout)

@@ -19,7 +19,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import ask  # noqa: E402
 
-MOST_LAYERS = 4096
 COLUMNS = [
     "id",
     "published",
@@ -55,34 +54,36 @@ def with_layers(question, layers):
     return question
 
 
-def deepest(tool, question):
-    """(layers, answer) at the largest depth that fits, and the answer one layer beyond; no answer
-    where the depth is 0 or MOST_LAYERS.
+def guess_layers(layers, answer):
+    """About as many as fit: the state, 12 bytes a parameter, fills what CPU and GPUs have left."""
+    free = sum(
+        pool["capacity_bytes"] - pool["total_bytes"]
+        for pool in answer["memory"]
+        if not pool["pool"].startswith("nvme")
+    )
+    return max(1, layers + int(free / (12 * answer["parameters"] / layers)))
 
-    Starts from the depth asked about, and relies on a shallower model fitting where a deeper one does.
+
+def deepest(tool, question, knobs):
+    """(layers, answer) at the largest depth that fits, and the answer one layer beyond; no answer
+    where no depth fits. Relies on a shallower model fitting wherever a deeper one does.
     """
 
     def answer(layers):
-        return tool.plan(with_layers(question, layers), ask.LEAST_MEMORY)
+        return tool.plan(with_layers(question, layers), knobs)
 
     config = config_of(question["model"])
-    low, good = 0, None
-    high = config[layer_key(config)]
-    bad = answer(high)
-    while bad["fits"]:
-        low, good = high, bad
-        if low >= MOST_LAYERS:
-            return low, good, None
-        high *= 2
-        bad = answer(high)
+    layers = config[layer_key(config)]
+    low = high = guess_layers(layers, answer(layers))
+    step = max(1, low // 16)
+    while low > 0 and not answer(low)["fits"]:
+        low, high, step = max(0, low - step), low, 2 * step
+    while low == high or answer(high)["fits"]:
+        low, high, step = high, high + step, 2 * step
     while high - low > 1:
         middle = (low + high) // 2
-        tried = answer(middle)
-        if tried["fits"]:
-            low, good = middle, tried
-        else:
-            high, bad = middle, tried
-    return low, good, bad
+        low, high = (middle, high) if answer(middle)["fits"] else (low, middle)
+    return low, answer(low) if low else None, answer(high)
 
 
 def gigabytes(count):
@@ -90,8 +91,9 @@ def gigabytes(count):
 
 
 def measure(tool, row):
-    _, answer = tool.fitting(row["ask"], ask.LEAST_MEMORY, {"nvme_state": 0})
-    layers, good, bad = deepest(tool, row["ask"])
+    knobs = ask.LEAST_MEMORY | row.get("knobs", {})
+    _, answer = tool.fitting(row["ask"], knobs, {"nvme_state": 0})
+    layers, good, bad = deepest(tool, row["ask"], knobs)
     return {
         "id": row["id"],
         "published": row["outcome"],
@@ -104,7 +106,7 @@ def measure(tool, row):
         "resident_state": answer["strategy"]["resident_state"],
         "deepest_layers": layers,
         "deepest_parameters_b": gigabytes(good["parameters"]) if good else "",
-        "deepest_limited_by": bad["limited_by"] if bad else "",
+        "deepest_limited_by": bad["limited_by"],
     }
 
 

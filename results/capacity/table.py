@@ -21,8 +21,9 @@ def ours(answer):
         text = f"fits, host {answer['host_gb']} GB, GPU {answer['gpu_gb']} GB"
     else:
         text = f"**no**, {answer['limited_by']} short by {answer['short_gb']} GB"
-    limit = answer["deepest_limited_by"]
-    return f"{text}; deepest {answer['deepest_parameters_b']} B" + (f" ({limit})" if limit else "")
+    if not answer["deepest_layers"]:
+        return f"{text}; deepest not computed"
+    return f"{text}; deepest {answer['deepest_parameters_b']} B ({answer['deepest_limited_by']})"
 
 
 def lines():

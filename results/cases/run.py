@@ -34,39 +34,7 @@ COLUMNS = [
     "activations",
     "micro_batch",
     "message",
-    "estimate",
-    "estimate_gpu_gb",
-    "estimate_host_gb",
-    "estimate_fits",
 ]
-
-# The published formula for each of the users' systems, by kind and by what is kept off the GPUs:
-# names as `plan --explain --json` gives them.
-ZERO = {
-    "": "",
-    "optimizer": ", optimizer on the CPU",
-    "optimizer param": ", optimizer and parameters on the CPU",
-}
-
-
-def estimator_of(run):
-    """The name of the estimator a user of that system would have asked; None when there is none."""
-    kind, offload = run["kind"] or "", run["offload"]
-    if "nvme" in offload.values():
-        return None
-    moved = " ".join(sorted(offload))
-    if kind == "zero2":
-        return "DeepSpeed ZeRO-2" + (ZERO["optimizer"] if "optimizer" in offload else "")
-    if kind == "zero3":
-        return "DeepSpeed ZeRO-3" + ZERO[moved] if moved in ZERO else None
-    if kind.startswith("fsdp"):
-        return f"16-byte rule, {'in CPU memory' if offload else 'on the GPUs'}"
-    if kind == "ddp":
-        return "accelerate estimate-memory, float32"
-    if kind in ("gemini_cpu", "patrickstar_chunks"):
-        return "16-byte rule, in CPU memory"
-    return None
-
 
 def question_of(case, models):
     question = dict(case["ask"])
@@ -93,26 +61,6 @@ def ask_case(tool, case, models):
     return tool.fitting(question, least, knobs)
 
 
-def estimate_of(tool, case, models):
-    """What the estimator of the user's system says: it knows parameters and GPUs, so that the
-    smallest step will do to ask for it."""
-    name = estimator_of(case["run"])
-    if name is None:
-        return {}
-    question = question_of(case, models)
-    question["global_batch"] = case["run"]["n_gpus"]
-    question["sequence_length"] = min(question["sequence_length"], 128)
-    question.pop("strategy", None)
-    answer = tool.plan(question, ask.LEAST_MEMORY, explain=True)
-    (found,) = [each for each in answer["explain"]["estimators"] if each["name"] == name]
-    return {
-        "estimate": name,
-        "estimate_gpu_gb": gigabytes(found["gpu_bytes"]),
-        "estimate_host_gb": "" if found["host_bytes"] is None else gigabytes(found["host_bytes"]),
-        "estimate_fits": "yes" if found["fits"] else "no",
-    }
-
-
 def measure(tool, case, models):
     row = {"id": case["id"], "outcome": case["outcome"]}
     try:
@@ -120,7 +68,7 @@ def measure(tool, case, models):
     except ask.Refused as refused:
         return row | {"fits": "refused", "message": str(refused).removeprefix("offstage: ")}
     strategy = answer["strategy"]
-    return row | estimate_of(tool, case, models) | {
+    return row | {
         "asked": asked,
         "fits": "yes" if answer["fits"] else "no",
         "limited_by": answer["limited_by"] or "",
@@ -135,9 +83,13 @@ def measure(tool, case, models):
     }
 
 
+def load():
+    return yaml.safe_load((HERE / "cases.yaml").read_text())
+
+
 def main():
     tool = ask.Tool(sys.argv[1])
-    known = yaml.safe_load((HERE / "cases.yaml").read_text())
+    known = load()
     judged = [case for case in known["cases"] if "ask" in case]
     wanted = sys.argv[2:]
     if wanted:

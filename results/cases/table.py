@@ -30,48 +30,54 @@ def ours(answer):
     return f"yes: GPU {answer['gpu_gb']}, host {answer['host_gb']} GB"
 
 
-def estimate_text(answer, outcome):
-    if not answer["estimate"]:
+def is_right(estimate, case):
+    return (estimate["fits"] == "yes") == (case["outcome"] in ("fits", "slow"))
+
+
+def estimate_text(estimate, case):
+    if estimate is None:
         return ""
-    right = (answer["estimate_fits"] == "yes") == (outcome in ("fits", "slow"))
-    verdict = "fits" if answer["estimate_fits"] == "yes" else "does not fit"
-    return f"{answer['estimate']}: {verdict}" + ("" if right else " (**wrong**)")
+    verdict = "fits" if estimate["fits"] == "yes" else "does not fit"
+    mark = "" if is_right(estimate, case) else " (**wrong**)"
+    host = f", host {estimate['host_gb']}" if estimate["host_gb"] else ""
+    return f"{estimate['estimate']}: GPU {estimate['gpu_gb']}{host} GB, {verdict}{mark}"
 
 
-def summary(cases, answers):
+def summary(cases, answers, estimates):
     """Counts by outcome: what offstage says, and whether the estimator of the user's system was right."""
-    ours_by = collections.Counter()
-    right = collections.Counter()
+    fits, right, wrong = (collections.Counter() for _ in range(3))
     for case in cases:
-        answer = answers[case["id"]]
-        ours_by[case["outcome"], answer["fits"]] += 1
-        if answer["estimate"]:
-            good = (answer["estimate_fits"] == "yes") == (case["outcome"] in ("fits", "slow"))
-            right[case["outcome"], good] += 1
+        fits[case["outcome"], answers[case["id"]]["fits"]] += 1
+        estimate = estimates.get(case["id"])
+        if estimate:
+            (right if is_right(estimate, case) else wrong)[case["outcome"]] += 1
     yield "| what happened to the user | runs | offstage fits | does not | estimator right | wrong |"
     yield "|---|---|---|---|---|---|"
     for outcome in OUTCOMES:
-        yes, no = ours_by[outcome, "yes"], ours_by[outcome, "no"]
-        count = yes + no + ours_by[outcome, "refused"]
+        yes, no = fits[outcome, "yes"], fits[outcome, "no"]
+        count = yes + no + fits[outcome, "refused"]
         if count:
-            good, bad = right[outcome, True], right[outcome, False]
-            yield f"| {outcome} | {count} | {yes} | {no} | {good} | {bad} |"
+            yield f"| {outcome} | {count} | {yes} | {no} | {right[outcome]} | {wrong[outcome]} |"
+
+
+def read(name):
+    with open(HERE / name, newline="") as file:
+        return {row["id"]: row for row in csv.DictReader(file)}
 
 
 def lines():
     cases = yaml.safe_load((HERE / "cases.yaml").read_text())["cases"]
-    with open(HERE / "data.csv", newline="") as file:
-        answers = {answer["id"]: answer for answer in csv.DictReader(file)}
+    answers, estimates = read("data.csv"), read("estimates.csv")
     asked = [case for case in cases if "ask" in case]
-    yield from summary(asked, answers)
+    yield from summary(asked, answers, estimates)
     yield ""
     yield "| case | user's run | outcome | offstage on that machine | estimator of the user's system |"
     yield "|---|---|---|---|---|"
     for case in asked:
-        answer = answers[case["id"]]
-        estimate = estimate_text(answer, case["outcome"])
+        theirs = estimate_text(estimates.get(case["id"]), case)
         yield (
-            f"| {case['id']} | {run_text(case['run'])} | {case['outcome']} | {ours(answer)} | {estimate} |"
+            f"| {case['id']} | {run_text(case['run'])} | {case['outcome']} | "
+            f"{ours(answers[case['id']])} | {theirs} |"
         )
     yield ""
     yield "| not judged | why |"

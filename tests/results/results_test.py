@@ -13,8 +13,8 @@ sys.path.insert(0, str(RESULTS))
 import readme  # noqa: E402
 
 
-def ids(folder):
-    with open(RESULTS / folder / "data.csv", newline="") as file:
+def ids(folder, name="data.csv"):
+    with open(RESULTS / folder / name, newline="") as file:
         return [row["id"] for row in csv.DictReader(file)]
 
 
@@ -55,6 +55,12 @@ class Cases(unittest.TestCase):
         for case in self.cases:
             self.assertNotEqual("ask" in case, "not_judged" in case, case["id"])
             self.assertTrue(case["source"].strip(), case["id"])
+
+    def test_estimates_are_of_cases_that_were_asked_in_the_same_order(self):
+        estimated = set(ids("cases", "estimates.csv"))
+        self.assertEqual(
+            ids("cases", "estimates.csv"), [each for each in ids("cases") if each in estimated]
+        )
 
 
 if __name__ == "__main__":
