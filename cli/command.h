@@ -31,6 +31,7 @@ void add_common_options(CLI::App& command, CommonOptions& options);
 // Each adds one subcommand to `app`, and sets `action` when it is the one called.
 void add_platform_command(CLI::App& app, Action& action);
 void add_workload_command(CLI::App& app, Action& action);
+void add_capacity_command(CLI::App& app, Action& action);
 void add_plan_command(CLI::App& app, Action& action);
 void add_simulate_command(CLI::App& app, Action& action);
 void add_train_command(CLI::App& app, Action& action);

@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   Action action;
   add_platform_command(app, action);
   add_workload_command(app, action);
+  add_capacity_command(app, action);
   add_plan_command(app, action);
   add_simulate_command(app, action);
   add_train_command(app, action);

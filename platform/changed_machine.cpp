@@ -46,6 +46,7 @@ class GpuCopier {
     }
     machine_.gpus.push_back(std::move(gpu));
     if (machine_.collective_route) extend(machine_.routes[*machine_.collective_route]);
+    if (!machine_.collective_ports.empty()) copy_ports();
     return std::move(machine_);
   }
 
@@ -73,6 +74,12 @@ class GpuCopier {
     }
     machine_.routes.push_back(std::move(route));
     return machine_.routes.size() - 1;
+  }
+
+  void copy_ports() {
+    auto ports = machine_.collective_ports.back();
+    for (LinkId& link : ports) link = own_.contains(link) ? own_.at(link) : link;
+    machine_.collective_ports.push_back(std::move(ports));
   }
 
   // A collective passes the new GPU's links where it passes the old one's.

@@ -40,8 +40,19 @@ std::optional<std::int64_t> largest_index(std::int64_t first, std::int64_t last,
 // "state of gpu0" and "state of gpu1" are both "state".
 std::string without_gpu(const std::string& what) { return what.substr(0, what.rfind(" of gpu")); }
 
-// Precondition: nothing fits.
-FitLimit limit_of(const PlanningInput& input) {
+std::int64_t batch_step(const PlanningInput& input) {
+  return static_cast<std::int64_t>(input.machine.gpus.size()) *
+         input.request.micro_batch.value_or(1);
+}
+
+std::int64_t most_steps(const PlanningInput& input, std::int64_t most_tokens) {
+  return std::max<std::int64_t>(1,
+                                most_tokens / (batch_step(input) * input.workload.sequence_length));
+}
+
+}  // namespace
+
+FitLimit what_lacks(const PlanningInput& input) {
   const Plan plan = nearest_to_fitting(input);
   const PoolLedger& pool = plan.memory.pools[plan.memory.worst().value()];
   std::map<std::string, FitLimit> lines;
@@ -57,45 +68,42 @@ FitLimit limit_of(const PlanningInput& input) {
   return lines.at(largest->first);
 }
 
-std::int64_t batch_step(const PlanningInput& input) {
-  return static_cast<std::int64_t>(input.machine.gpus.size()) *
-         input.request.micro_batch.value_or(1);
-}
-
-}  // namespace
-
 std::int64_t dealable_batch(const PlanningInput& input, std::int64_t batch) {
   const std::int64_t step = batch_step(input);
   return (batch + step - 1) / step * step;
 }
 
-LargestBatch largest_batch(const PlanningInput& input, std::int64_t most_tokens) {
+std::int64_t largest_batch(const PlanningInput& input, std::int64_t most_tokens) {
   const std::int64_t step = batch_step(input);
-  const std::int64_t last =
-      std::max<std::int64_t>(1, most_tokens / (step * input.workload.sequence_length));
   Workload workload = input.workload;
   const PlanningInput changed = with_workload(input, workload);
   const auto fits = [&](std::int64_t times) {
     workload.global_batch = times * step;
     return anything_fits(changed);
   };
-  const std::int64_t times = largest_index(1, last, fits).value_or(0);
-  LargestBatch largest{times * step, {}};
-  if (times == last) return largest;
-  workload.global_batch = (times + 1) * step;
-  largest.limit = limit_of(changed);
-  return largest;
+  return largest_index(1, most_steps(input, most_tokens), fits).value_or(0) * step;
 }
 
-LargestModel largest_in_row(const PlanningInput& input, const ModelRow& row) {
-  const auto fits = [&](std::int64_t index) {
+std::optional<FitLimit> batch_limit(const PlanningInput& input, std::int64_t largest,
+                                    std::int64_t most_tokens) {
+  const std::int64_t step = batch_step(input);
+  if (largest == most_steps(input, most_tokens) * step) return std::nullopt;
+  Workload workload = input.workload;
+  workload.global_batch = largest + step;
+  return what_lacks(with_workload(input, workload));
+}
+
+std::optional<std::int64_t> largest_in_row(const PlanningInput& input, const ModelRow& row) {
+  return largest_index(row.first, row.last, [&](std::int64_t index) {
     return anything_fits(with_workload(input, row.model(index)));
-  };
-  LargestModel largest{largest_index(row.first, row.last, fits), {}};
-  const std::int64_t next = largest.index ? *largest.index + 1 : row.first;
-  if (next > row.last) return largest;
-  largest.limit = limit_of(with_workload(input, row.model(next)));
-  return largest;
+  });
+}
+
+std::optional<FitLimit> row_limit(const PlanningInput& input, const ModelRow& row,
+                                  std::optional<std::int64_t> largest) {
+  const std::int64_t next = largest ? *largest + 1 : row.first;
+  if (next > row.last) return std::nullopt;
+  return what_lacks(with_workload(input, row.model(next)));
 }
 
 std::optional<Speed> quick_speed(const PlanningInput& input, const Evaluate& evaluate) {

@@ -12,7 +12,7 @@
 // ask the planner whether anything fits, by doubling and then halving; how fast is asked of few.
 //
 //   const auto batch = largest_batch(input, kMostTokens);
-//   const auto deepest = largest_in_row(input, row);   // row.model(i): i layers
+//   const auto layers = largest_in_row(input, row);   // row.model(i): i layers
 namespace offstage::scheduler {
 
 // Tokens of one step beyond which nobody trains: the largest batch of Llama 3 405B.
@@ -28,14 +28,16 @@ struct FitLimit {
   platform::Bytes lacks;
 };
 
-struct LargestBatch {
-  std::int64_t batch = 0;         // sequences; 0 when not even one on each GPU fits
-  std::optional<FitLimit> limit;  // absent: `most_tokens` ended the search, not memory
-};
+// Precondition: nothing fits.
+FitLimit what_lacks(const PlanningInput& input);
 
-// Over multiples of the number of GPUs (and of a fixed micro-batch). input.workload.global_batch is
-// not looked at.
-LargestBatch largest_batch(const PlanningInput& input, std::int64_t most_tokens);
+// Sequences of the largest global batch, 0 when not even one on each GPU fits: over multiples of
+// the number of GPUs (and of a fixed micro-batch) up to `most_tokens` a step.
+// input.workload.global_batch is not looked at.
+std::int64_t largest_batch(const PlanningInput& input, std::int64_t most_tokens);
+// What the next larger batch lacks; absent where `most_tokens` ended the search, not memory.
+std::optional<FitLimit> batch_limit(const PlanningInput& input, std::int64_t largest,
+                                    std::int64_t most_tokens);
 
 // Models by rising size; `model` is asked for indices in [first, last] only.
 struct ModelRow {
@@ -43,13 +45,12 @@ struct ModelRow {
   std::function<workloads::Workload(std::int64_t)> model;
 };
 
-struct LargestModel {
-  std::optional<std::int64_t> index;  // absent when not even the first fits
-  std::optional<FitLimit> limit;      // absent: the row ended, not memory
-};
-
-// input.workload is not looked at.
-LargestModel largest_in_row(const PlanningInput& input, const ModelRow& row);
+// The index of the largest that fits; absent when not even the first does. input.workload is not
+// looked at.
+std::optional<std::int64_t> largest_in_row(const PlanningInput& input, const ModelRow& row);
+// What the next one lacks; absent where the row ended, not memory.
+std::optional<FitLimit> row_limit(const PlanningInput& input, const ModelRow& row,
+                                  std::optional<std::int64_t> largest);
 
 // A global batch that can be dealt: the least multiple of GPUs (and a fixed micro-batch) from
 // `batch` on.

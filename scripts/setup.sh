@@ -15,6 +15,7 @@ packages=(
   libspdlog-dev libhwloc-dev libnuma-dev libxxhash-dev           # libraries
   catch2 clang-format clang-tidy                                 # tests
   bible-kjv                                                      # the demo's text
+  gnuplot-nox                                                    # plots of `offstage capacity`
 )
 
 say() { printf 'setup: %s\n' "$*" >&2; }

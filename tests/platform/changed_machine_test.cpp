@@ -85,6 +85,16 @@ TEST_CASE("a collective passes the links of another GPU too", "[platform][unit]"
         machine.routes[*machine.collective_route].links.size() + 2);
 }
 
+TEST_CASE("another GPU at an NVSwitch has ports of its own there", "[platform][unit]") {
+  const auto more = with_another_gpu(load_machine("dgx-a100-40", "../platform/catalog"));
+  REQUIRE(more.has_value());
+  REQUIRE(more->collective_ports.size() == 9);
+  for (const LinkId link : more->collective_ports.back()) {
+    CHECK(more->links[link].kind == LinkKind::nvswitch_port);
+    CHECK_THAT(more->links[link].name, Catch::StartsWith("gpu8."));
+  }
+}
+
 TEST_CASE("one GPU alone has no collectives to go by", "[platform][unit]") {
   Machine machine = small();
   machine.gpus.pop_back();
