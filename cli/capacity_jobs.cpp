@@ -128,13 +128,16 @@ Sizes to_sizes(const json& object) {
   return sizes;
 }
 
-// One sequence on each GPU, the config's batch and the largest, as far as they fit.
+// The config's batch and the largest, and for the config's own model one sequence on each GPU: the
+// search takes long over small batches, for which it tries tensor splits too.
 json frontier_of(const SizedModel& model, const Setting& setting, const RunConfig& config) {
   const auto evaluate = simulator_of(config.profile, 1);
   const PlanningInput input = input_of(setting, model.workload, config);
   const LargestBatch largest = batch_of(input);
-  std::set<std::int64_t> batches{dealable_batch(input, 1), model.workload.global_batch,
-                                 largest.batch};
+  std::set<std::int64_t> batches{model.workload.global_batch, largest.batch};
+  if (model.workload.model.name == config.workload.model.name) {
+    batches.insert(dealable_batch(input, 1));
+  }
   json points = json::array();
   for (const std::int64_t batch : batches) {
     if (batch > largest.batch || batch == 0) continue;

@@ -226,6 +226,7 @@ json more_json(const CapacityAnswer& capacity) {
   json more = json::array();
   for (const Variant& variant : capacity.variants) {
     json object = speed_json(capacity.asked, variant.batch, variant.speed);
+    object["global_batch"] = variant.batch;
     object["change"] = variant.change;
     object["note"] = variant.note;
     object["max_model"] = variant.largest ? model_json(*variant.largest) : json();
