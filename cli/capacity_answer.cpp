@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "platform/changed_machine.h"
 #include "platform/error.h"
+#include "sim/evaluate.h"
 #include "sim/process_pool.h"
 #include "workloads/ladder.h"
 #include "workloads/layer_table.h"
@@ -111,7 +112,7 @@ void plan_largest(const RunConfig& config, const StrategyRequest& request,
         scheduler::choose_plan({config.machine, workload, config.profile, request}, evaluate);
     if (!result.fits) continue;
     capacity.best_row = row;
-    capacity.prediction = simulate_plan(result.plan, config.profile, kSimulatedSteps);
+    capacity.prediction = simulate_plan(result.plan, config.profile, sim::kSimulatedSteps);
     capacity.plan = std::move(result);
     return;
   }
