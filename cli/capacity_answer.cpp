@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "platform/changed_machine.h"
 #include "platform/error.h"
+#include "sim/evaluate.h"
 #include "sim/process_pool.h"
 #include "workloads/ladder.h"
 #include "workloads/layer_table.h"

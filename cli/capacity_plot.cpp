@@ -39,25 +39,22 @@ Outcome run_gnuplot(const std::string& script) {
   return outcome;
 }
 
-double billions(const FrontierModel& frontier) {
-  return static_cast<double>(frontier.model.parameters) * 1e-9;
-}
-
 double tokens(const FrontierModel& frontier, std::int64_t batch) {
   return static_cast<double>(batch * frontier.model.workload.sequence_length);
 }
 
-// Lines of "billions of parameters, value": gnuplot's $largest and $speed.
+// Lines of "parameters, value": gnuplot's $largest and $speed.
 std::string data_of(const CapacityAnswer& capacity) {
   std::string largest = "$largest << EOD\n", speed = "$speed << EOD\n";
   for (const FrontierModel& frontier : capacity.frontier) {
-    largest += fmt::format("{} {}\n", billions(frontier), tokens(frontier, frontier.largest.batch));
+    largest +=
+        fmt::format("{} {}\n", frontier.model.parameters, tokens(frontier, frontier.largest.batch));
     const FrontierPoint* asked = nullptr;
     for (const FrontierPoint& point : frontier.points) {
       if (point.batch == capacity.asked.workload.global_batch) asked = &point;
     }
     if (asked == nullptr || !asked->speed) continue;
-    speed += fmt::format("{} {}\n", billions(frontier),
+    speed += fmt::format("{} {}\n", frontier.model.parameters,
                          tokens(frontier, asked->batch) / asked->speed->step.value);
   }
   return largest + "EOD\n" + speed + "EOD\n";
@@ -65,9 +62,9 @@ std::string data_of(const CapacityAnswer& capacity) {
 
 std::string axes() {
   return "set logscale xy\n"
-         "set format y '%.0s%c'\n"
+         "set format '%.0s%c'\n"
          "set xtics add autofreq\n"
-         "set xlabel 'parameters (billions)'\n"
+         "set xlabel 'parameters'\n"
          "set key off\n"
          "set offsets graph 0.05, graph 0.05, graph 0.1, graph 0.1\n";
 }

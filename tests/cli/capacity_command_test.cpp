@@ -13,12 +13,15 @@ using offstage::platform::replaced;
 
 namespace {
 
-// The small config on virtual GPUs of `gpu` each and `host` of CPU memory in all.
+// The small config on virtual GPUs of `gpu` each. The system leaves 32 MiB of CPU memory, so that
+// the answer is a small model, soon simulated.
 void write_tight_config(const Workspace& workspace, const std::string& gpu) {
   write_small_config(workspace);
+  const std::string tight =
+      replaced(offstage::platform::small_virtual(), "host_memory_bytes: {value: 8GiB",
+               "host_memory_bytes: {value: 1056MiB");
   workspace.write("machine.yaml",
-                  replaced(offstage::platform::small_virtual(), "memory_bytes: {value: 1GiB",
-                           "memory_bytes: {value: " + gpu));
+                  replaced(tight, "memory_bytes: {value: 1GiB", "memory_bytes: {value: " + gpu));
 }
 
 }  // namespace
