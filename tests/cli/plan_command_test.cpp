@@ -177,5 +177,6 @@ TEST_CASE("a DGX-A100 question is answered from the catalog", "[cli][sim]") {
                   "precision: bf16, optimizer: adamw}\n");
   const Outcome outcome = workspace.run({"plan", "run.yaml"});
   CHECK(outcome.status == 0);
-  CHECK_THAT(outcome.out, Contains("gpu0 to gpu7, each") && Contains("Prediction"));
+  // The last GPU's shard of what is resident is smaller: the others are padded.
+  CHECK_THAT(outcome.out, Contains("gpu0 to gpu6, each") && Contains("Prediction"));
 }
