@@ -153,6 +153,8 @@ class Reference {
 
 Outcome reference_training(const Plan& plan, const scheduler::TrainConfig& config,
                            std::int64_t steps) {
+  // As the executor's compute tasks do: more threads sum in another order.
+  set_compute_threads(1);
   return Reference(plan, config).run(steps);
 }
 
