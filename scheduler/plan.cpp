@@ -206,7 +206,6 @@ Plan make_plan(const platform::Machine& machine, const workloads::Workload& work
   plan.machine = machine;
   plan.workload = workload;
   plan.strategy = strategy;
-  plan.strategy.layers_per_submodel = std::min(strategy.layers_per_submodel, workload.model.layers);
   plan.table =
       workloads::make_layer_table(workloads::tensor_slice(workload.model, strategy.tensor_ways),
                                   {.micro_batch = strategy.micro_batch,
@@ -216,11 +215,21 @@ Plan make_plan(const platform::Machine& machine, const workloads::Workload& work
   for (std::size_t g = 0; ways > 1 && g < machine.gpus.size(); g += ways) {
     plan.group_routes.push_back(platform::add_group_route(plan.machine, g, ways));
   }
+  change_strategy(plan, strategy);
+  return plan;
+}
+
+void change_strategy(Plan& plan, const Strategy& strategy) {
+  OFFSTAGE_CHECK(strategy.tensor_ways == plan.strategy.tensor_ways &&
+                     strategy.micro_batch == plan.strategy.micro_batch,
+                 "the layer table would change");
+  plan.strategy = strategy;
+  plan.strategy.layers_per_submodel =
+      std::min(strategy.layers_per_submodel, plan.workload.model.layers);
   plan.submodels = cut(plan.table, plan.replicas(), plan.strategy);
-  check_places(machine, strategy, static_cast<std::int64_t>(plan.submodels.size()) - 2);
+  check_places(plan.machine, strategy, static_cast<std::int64_t>(plan.submodels.size()) - 2);
   place_states(plan.strategy, plan.submodels);
   plan.memory = make_ledger(plan);
-  return plan;
 }
 
 }  // namespace offstage::scheduler

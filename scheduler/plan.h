@@ -107,4 +107,9 @@ Range owned_range(const SubModel& submodel, std::int64_t shard);
 Plan make_plan(const platform::Machine& machine, const workloads::Workload& workload,
                const Strategy& strategy);
 
+// Makes `plan` the plan of another strategy, with what does not depend on it left as it is: for
+// searches, which change one knob many times. Precondition: tensor_ways and micro_batch are the
+// plan's. Errors: as make_plan; the plan is then of no use.
+void change_strategy(Plan& plan, const Strategy& strategy);
+
 }  // namespace offstage::scheduler

@@ -37,6 +37,58 @@ bool uses_host_ring(const Plan& plan, const SubModel& submodel) {
   return submodel.state != StatePlace::resident && !is_tied_head(plan, submodel);
 }
 
+// The same pack of the same layers is worked out once.
+std::vector<ComputeMemory> submodel_memory(const Plan& plan) {
+  const auto& layers = plan.table.layers;
+  const auto alike = [&layers](const SubModel& a, const SubModel& b) {
+    return a.keeps_activations == b.keeps_activations &&
+           std::equal(layers.begin() + static_cast<std::ptrdiff_t>(a.first_layer),
+                      layers.begin() + static_cast<std::ptrdiff_t>(a.end_layer),
+                      layers.begin() + static_cast<std::ptrdiff_t>(b.first_layer),
+                      layers.begin() + static_cast<std::ptrdiff_t>(b.end_layer));
+  };
+  std::vector<ComputeMemory> memory;
+  for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
+    const SubModel& submodel = plan.submodels[k];
+    if (k > 0 && alike(submodel, plan.submodels[k - 1])) {
+      memory.push_back(memory.back());
+    } else {
+      memory.push_back(compute_memory(plan.table, submodel.first_layer, submodel.end_layer,
+                                      submodel.keeps_activations));
+    }
+  }
+  return memory;
+}
+
+// What compute tasks take on a GPU beside the slots: the temporaries of the largest one alone, and
+// the most that temporaries and kept activations ever take together. Under the `planned` policy
+// that follows from program order; under others any task may meet everything kept.
+struct Transients {
+  Bytes working, together;
+};
+
+Transients transients(const Plan& plan) {
+  const auto memory = submodel_memory(plan);
+  const std::int64_t micro_batches = plan.micro_batches();
+  const std::size_t last = plan.submodels.size() - 1;
+  Transients most;
+  Bytes live;  // kept so far
+  // The head, which is last, runs forward and backward in one task.
+  for (std::size_t k = 0; k < last; ++k) {
+    most.working = std::max(most.working, memory[k].forward);
+    live += memory[k].kept * micro_batches;
+    most.together = std::max(most.together, live + memory[k].forward);
+  }
+  const Bytes all_kept = live;
+  for (std::size_t k = last + 1; k-- > 0;) {
+    most.working = std::max(most.working, memory[k].backward);
+    most.together = std::max(most.together, live + memory[k].backward);
+    live -= memory[k].kept * micro_batches;
+  }
+  if (plan.strategy.policy != PolicyKind::planned) most.together = all_kept + most.working;
+  return most;
+}
+
 // Elements of GPU g's shards, in the sub-models at `place`; of those whose home is `socket`, where
 // that matters.
 std::int64_t owned_elements(const Plan& plan, std::size_t gpu, StatePlace place,
@@ -65,7 +117,7 @@ void add_state_line(PoolLedger& pool, const std::string& what, std::int64_t elem
                         true});
 }
 
-void add_gpu_lines(const Plan& plan, std::size_t gpu, PoolLedger& pool) {
+void add_gpu_lines(const Plan& plan, std::size_t gpu, const Transients& most, PoolLedger& pool) {
   const auto counts = slot_counts(plan);
   const auto& strategy = plan.strategy;
   pool.lines.push_back(
@@ -83,14 +135,12 @@ void add_gpu_lines(const Plan& plan, std::size_t gpu, PoolLedger& pool) {
     pool.lines.push_back({"group collectives", model.collective_bytes.value,
                           "a second communicator's buffers", "tensor_ways"});
   }
-  const Bytes working = working_bytes(plan);
-  pool.lines.push_back({"working space", working,
+  pool.lines.push_back({"working space", most.working,
                         fmt::format("largest sub-model, micro-batch of {} x {} tokens",
                                     strategy.micro_batch, plan.workload.sequence_length),
                         "micro_batch"});
-  const Bytes kept = dynamic_bytes(plan) - working;
   if (strategy.kept_activations > 0) {
-    pool.lines.push_back({"kept activations", kept,
+    pool.lines.push_back({"kept activations", most.together - most.working,
                           fmt::format("{} sub-models, {} micro-batches, beyond the working space",
                                       strategy.kept_activations, plan.micro_batches()),
                           "kept_activations"});
@@ -147,7 +197,7 @@ void add_host_lines(const Plan& plan, std::size_t gpu, std::size_t socket, PoolL
                         fmt::format("{} tokens x {} B", tokens, kTokenBytes), ""});
 }
 
-PoolLedger make_pool(const Plan& plan, platform::PoolId id) {
+PoolLedger make_pool(const Plan& plan, const Transients& most, platform::PoolId id) {
   const auto& machine = plan.machine;
   PoolLedger pool{id, machine.pools[id].name, machine.pools[id].capacity.value, {}};
   for (const auto& reserve : machine.pools[id].reserves) {
@@ -155,7 +205,7 @@ PoolLedger make_pool(const Plan& plan, platform::PoolId id) {
   }
   for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
     const auto& name = machine.gpus[gpu].name;
-    if (machine.gpus[gpu].pool == id) add_gpu_lines(plan, gpu, pool);
+    if (machine.gpus[gpu].pool == id) add_gpu_lines(plan, gpu, most, pool);
     for (std::size_t socket = 0; socket < machine.sockets.size(); ++socket) {
       if (machine.sockets[socket].pool == id) add_host_lines(plan, gpu, socket, pool);
     }
@@ -263,44 +313,11 @@ Bytes slot_bytes(const Plan& plan, SlotKind kind, std::uint32_t index) {
   return {};
 }
 
-Bytes working_bytes(const Plan& plan) {
-  Bytes largest;
-  for (const auto& submodel : plan.submodels) {
-    const auto memory = compute_memory(plan.table, submodel.first_layer, submodel.end_layer,
-                                       submodel.keeps_activations);
-    // The head runs forward and backward in one task.
-    const bool head = &submodel == &plan.submodels.back();
-    largest = std::max({largest, head ? Bytes{} : memory.forward, memory.backward});
-  }
-  return largest;
-}
-
-Bytes dynamic_bytes(const Plan& plan) {
-  std::vector<ComputeMemory> memory;
-  for (const auto& submodel : plan.submodels) {
-    memory.push_back(compute_memory(plan.table, submodel.first_layer, submodel.end_layer,
-                                    submodel.keeps_activations));
-  }
-  const std::int64_t micro_batches = plan.micro_batches();
-  const std::size_t last = plan.submodels.size() - 1;
-  Bytes live;  // kept so far
-  Bytes peak;
-  for (std::size_t k = 0; k < last; ++k) {
-    live += memory[k].kept * micro_batches;
-    peak = std::max(peak, live + memory[k].forward);
-  }
-  if (plan.strategy.policy != PolicyKind::planned) return live + working_bytes(plan);
-  for (std::size_t k = last + 1; k-- > 0;) {
-    peak = std::max(peak, live + memory[k].backward);
-    live -= memory[k].kept * micro_batches;
-  }
-  return peak;
-}
-
 Ledger make_ledger(const Plan& plan) {
   Ledger ledger;
+  const Transients most = transients(plan);
   for (platform::PoolId id = 0; id < plan.machine.pools.size(); ++id) {
-    ledger.pools.push_back(make_pool(plan, id));
+    ledger.pools.push_back(make_pool(plan, most, id));
   }
   return ledger;
 }

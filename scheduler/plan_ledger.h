@@ -32,13 +32,6 @@ std::size_t drive_of(const platform::Machine& machine, std::size_t gpu);
 // in CPU memory.
 std::int64_t nvme_bytes(const Plan& plan);
 
-// Most bytes of temporaries of compute tasks and of kept activations that are ever live on one GPU
-// together. Under the `planned` policy that follows from program order; under others any task may
-// meet everything kept.
-platform::Bytes dynamic_bytes(const Plan& plan);
-// Of temporaries of the largest compute task alone.
-platform::Bytes working_bytes(const Plan& plan);
-
 // Whether forward and backward of a sub-model read its weights from a slot: not where one GPU has
 // them resident.
 bool uses_weight_slot(const Plan& plan, const SubModel& submodel);

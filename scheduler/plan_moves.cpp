@@ -85,12 +85,16 @@ void add_placements(std::vector<Strategy>& all, const PlanningInput& input,
 // then. The knob moves bytes onto the GPUs.
 std::optional<Strategy> filled(const PlanningInput& input, Strategy strategy,
                                std::int64_t Strategy::*knob, std::int64_t high) {
+  if (high < 0) return std::nullopt;
+  strategy.*knob = 0;
+  Plan plan = make_plan(input.machine, input.workload, strategy);
   const auto shortfall = [&](std::int64_t value) {
     strategy.*knob = value;
-    return shortfall_of(make_plan(input.machine, input.workload, strategy));
+    change_strategy(plan, strategy);
+    return shortfall_of(plan);
   };
   std::int64_t low = 0;
-  if (high < low || shortfall(low).gpu.value > 0) return std::nullopt;
+  if (shortfall(low).gpu.value > 0) return std::nullopt;
   while (low < high) {
     const std::int64_t middle = low + (high - low + 1) / 2;
     if (shortfall(middle).gpu.value == 0) {

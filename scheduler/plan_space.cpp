@@ -101,7 +101,9 @@ std::optional<std::int64_t> largest(std::int64_t low, std::int64_t high, const H
 class Placer {
  public:
   Placer(const PlanningInput& input, Strategy strategy)
-      : input_(input), strategy_(std::move(strategy)) {
+      : input_(input),
+        strategy_(std::move(strategy)),
+        plan_(make_plan(input.machine, input.workload, strategy_)) {
     blocks_ = block_submodels(input, strategy_);
     const auto& request = input.request;
     lowest_ = request.resident_state.value_or(0);
@@ -143,8 +145,11 @@ class Placer {
   }
 
  private:
-  Plan plan() const { return make_plan(input_.machine, input_.workload, strategy_); }
-  Shortfall shortfall() const { return shortfall_of(plan()); }
+  const Plan& plan() {
+    change_strategy(plan_, strategy_);
+    return plan_;
+  }
+  Shortfall shortfall() { return shortfall_of(plan()); }
 
   bool gpus_hold(std::int64_t resident) {
     strategy_.resident_state = resident;
@@ -177,6 +182,7 @@ class Placer {
 
   const PlanningInput& input_;
   Strategy strategy_;
+  Plan plan_;  // of the strategy tried last
   std::int64_t blocks_ = 0;
   std::int64_t lowest_ = 0, highest_ = 0, highest_kept_ = 0;
   std::int64_t extra_nvme_ = 0;

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "platform/error.h"
+#include "scheduler/plan_file.h"
 #include "scheduler/plan_ledger.h"
 #include "tests/support/small_machine.h"
 
@@ -85,6 +86,18 @@ TEST_CASE("while loading a pool holds the state and what the system took", "[sch
   // 12 bytes for every parameter, and the small machine's 11 reserved ones; no slots yet.
   CHECK(host.while_loading().value == 12 * plan.parameters() + 11);
   CHECK(host.while_loading() < host.total());
+}
+
+TEST_CASE("a plan changed to another strategy is the plan made of it", "[scheduler][unit]") {
+  const auto workload = small_workload(4, true);
+  Plan changed = make_plan(small_machine(), workload, {});
+  Strategy other;
+  other.layers_per_submodel = 3;
+  other.weight_slots = 3;
+  other.resident_state = 1;
+  other.activations = ActivationPlace::cpu;
+  change_strategy(changed, other);
+  CHECK(plan_hash(changed) == plan_hash(make_plan(small_machine(), workload, other)));
 }
 
 TEST_CASE("slot sizes follow the largest sub-model", "[scheduler][unit]") {
