@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/temporary_path.h"
+
 using namespace offstage::platform;
 
 namespace {
@@ -25,8 +27,7 @@ class FakeMount {
   const std::filesystem::path& root() const { return root_; }
 
  private:
-  std::filesystem::path root_ =
-      std::filesystem::temp_directory_path() / "offstage_control_group_test";
+  std::filesystem::path root_ = offstage::temporary_path("control_group");
 };
 
 }  // namespace

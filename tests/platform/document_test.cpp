@@ -7,6 +7,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/temporary_path.h"
+
 using namespace offstage;
 using namespace offstage::platform;
 using Catch::Contains;
@@ -174,7 +176,7 @@ TEST_CASE("JSON keeps its escapes, tabs and long lines", "[platform][unit]") {
 }
 
 TEST_CASE("files that can't be read are errors that name them", "[platform][unit]") {
-  const auto folder = std::filesystem::temp_directory_path() / "offstage_document_test";
+  const auto folder = offstage::temporary_path("document");
   std::filesystem::create_directories(folder);
   CHECK_THAT(message_of([&] { Document::load((folder / "absent.yaml").string()); }),
              Contains("absent.yaml: no such file"));

@@ -10,6 +10,7 @@
 
 #include "tests/platform/machine_views.h"
 #include "tests/platform/small_machine.h"
+#include "tests/support/temporary_path.h"
 
 using namespace offstage;
 using namespace offstage::platform;
@@ -97,7 +98,7 @@ TEST_CASE("an unknown name lists the known ones and the nearest", "[platform][un
 
 TEST_CASE("a run config names a platform, a file beside it, or this host with options",
           "[platform][unit]") {
-  const auto folder = std::filesystem::temp_directory_path() / "offstage_machine_reader_test";
+  const auto folder = offstage::temporary_path("machine_reader");
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "small.yaml") << small_node();
   const auto platform = [&](const std::string& value) {

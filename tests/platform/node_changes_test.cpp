@@ -8,6 +8,7 @@
 
 #include "platform/machine_reader.h"
 #include "tests/platform/small_machine.h"
+#include "tests/support/temporary_path.h"
 
 using namespace offstage;
 using namespace offstage::platform;
@@ -34,8 +35,7 @@ class Changed {
   }
 
  private:
-  std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / "offstage_node_changes_test";
+  std::filesystem::path folder_ = offstage::temporary_path("node_changes");
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "platform/describe.h"
 #include "platform/machine_reader.h"
 #include "tests/platform/small_machine.h"
+#include "tests/support/temporary_path.h"
 
 using namespace offstage;
 using namespace offstage::platform;
@@ -68,8 +69,7 @@ TEST_CASE("a throttle above a core's rate holds nothing back", "[platform][unit]
 }
 
 TEST_CASE("a machine that was written reads back the same", "[platform][unit]") {
-  const auto path =
-      (std::filesystem::temp_directory_path() / "offstage_virtual_machine_test.yaml").string();
+  const auto path = offstage::temporary_path("virtual_machine.yaml").string();
   Machine machine = parse(small_virtual());
   // Numbers without a short decimal form, and text that YAML would read as something else.
   machine.core_copy_rate->value = BytesPerSecond{1e10 / 3.0};

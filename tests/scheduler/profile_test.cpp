@@ -8,6 +8,7 @@
 
 #include "platform/error.h"
 #include "tests/support/small_machine.h"
+#include "tests/support/temporary_path.h"
 
 using namespace offstage;
 using namespace offstage::scheduler;
@@ -22,7 +23,7 @@ const char* const kProfiles = "../calibration/profiles";
 // A file of its own for each test case, gone afterwards.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& name) : path_(fs::temp_directory_path() / name) {}
+  explicit TemporaryFile(const std::string& name) : path_(temporary_path(name)) {}
   ~TemporaryFile() { fs::remove(path_); }
   std::string path() const { return path_.string(); }
   void write(const std::string& text) const { std::ofstream(path_) << text; }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "platform/error.h"
+#include "tests/support/temporary_path.h"
 
 using namespace offstage;
 using namespace offstage::scheduler;
@@ -22,8 +23,7 @@ const DataDirectories kData{"../platform/catalog", "../workloads/models",
 // A folder of its own for each test case, gone afterwards.
 class Folder {
  public:
-  explicit Folder(const std::string& name)
-      : path_(fs::temp_directory_path() / ("offstage-run-config-" + name)) {
+  explicit Folder(const std::string& name) : path_(temporary_path("run_config-" + name)) {
     fs::remove_all(path_);
     fs::create_directories(path_ / "below");
   }
