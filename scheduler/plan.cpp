@@ -9,6 +9,7 @@
 #include "platform/error.h"
 #include "platform/format.h"
 #include "scheduler/plan_ledger.h"
+#include "scheduler/tensor_split.h"
 #include "workloads/tensor_slice.h"
 
 namespace offstage::scheduler {
@@ -18,25 +19,6 @@ using platform::Bytes;
 using workloads::LayerKind;
 
 Error impossible(const std::string& message) { return {ErrorCode::bad_input, message}; }
-
-void check_split(const platform::Machine& machine, const Strategy& strategy) {
-  const auto gpus = static_cast<std::int64_t>(machine.gpus.size());
-  if (gpus % strategy.tensor_ways != 0) {
-    throw impossible(
-        fmt::format("tensor_ways {} does not divide the {} GPUs", strategy.tensor_ways, gpus));
-  }
-  if (strategy.tensor_ways > 1 && platform::has_virtual_gpus(machine)) {
-    throw impossible("the CPU backend has no tensor split: choose split batch");
-  }
-  const auto is_all_reduce = [](const platform::CollectiveCurve& curve) {
-    return curve.kind == platform::CollectiveKind::all_reduce;
-  };
-  if (strategy.tensor_ways > 1 && std::ranges::none_of(machine.collectives, is_all_reduce)) {
-    throw impossible(
-        fmt::format("tensor_ways {}: platform {} lists no times of all_reduce under collectives",
-                    strategy.tensor_ways, machine.name));
-  }
-}
 
 void check_batch(const platform::Machine& machine, const workloads::Workload& workload,
                  const Strategy& strategy) {
@@ -200,7 +182,7 @@ Plan make_plan(const platform::Machine& machine, const workloads::Workload& work
                     "only decoder-only models can be planned",
                     workload.model.name, workload.model.architecture));
   }
-  check_split(machine, strategy);
+  if (const auto why = split_obstacle(machine, strategy.tensor_ways)) throw impossible(*why);
   check_batch(machine, workload, strategy);
   Plan plan;
   plan.machine = machine;

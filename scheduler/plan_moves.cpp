@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "scheduler/bisection.h"
 #include "scheduler/plan_space.h"
 
 namespace offstage::scheduler {
@@ -93,17 +94,9 @@ std::optional<Strategy> filled(const PlanningInput& input, Strategy strategy,
     change_strategy(plan, strategy);
     return shortfall_of(plan);
   };
-  std::int64_t low = 0;
-  if (shortfall(low).gpu.value > 0) return std::nullopt;
-  while (low < high) {
-    const std::int64_t middle = low + (high - low + 1) / 2;
-    if (shortfall(middle).gpu.value == 0) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  if (!shortfall(low).none()) return std::nullopt;
+  const auto most =
+      largest(0, high, [&](std::int64_t value) { return shortfall(value).gpu.value == 0; });
+  if (!most || !shortfall(*most).none()) return std::nullopt;
   return strategy;
 }
 
@@ -161,18 +154,8 @@ std::vector<std::int64_t> mixed_cuts(const PlanningInput& input, const Strategy&
     mixed.cuts = cuts_with(packs);
     return !fitting_plans(input, mixed).empty();
   };
-  std::int64_t low = 1;
-  std::int64_t high = layers / coarse;
-  if (high < low || !holds(high)) return {};
-  while (low < high) {
-    const std::int64_t middle = low + (high - low) / 2;
-    if (holds(middle)) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return cuts_with(low);
+  const auto fewest = smallest(1, layers / coarse, holds);
+  return fewest ? cuts_with(*fewest) : std::vector<std::int64_t>{};
 }
 
 }  // namespace offstage::scheduler

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "platform/error.h"
+#include "scheduler/bisection.h"
 #include "scheduler/strategy_knobs.h"
+#include "scheduler/tensor_split.h"
 #include "workloads/tensor_slice.h"
 
 namespace offstage::scheduler {
@@ -47,54 +49,16 @@ std::vector<std::int64_t> open_ways(const PlanningInput& input) {
   if (request.tensor_ways) return {*request.tensor_ways};
   if (request.split == Split::batch) return {1};
   const bool tensor_only = request.split == Split::tensor;
-  const auto is_all_reduce = [](const platform::CollectiveCurve& curve) {
-    return curve.kind == platform::CollectiveKind::all_reduce;
-  };
-  const bool reduces = std::ranges::any_of(input.machine.collectives, is_all_reduce) &&
-                       !platform::has_virtual_gpus(input.machine);
   std::vector<std::int64_t> open;
   for (std::int64_t ways = 1; ways <= gpu_count(input); ++ways) {
-    if (gpu_count(input) % ways != 0 ||
-        input.workload.global_batch % (gpu_count(input) / ways) != 0)
-      continue;
-    if (ways == 1 ? tensor_only : !reduces || !workloads::sliceable(input.workload.model, ways)) {
-      continue;
-    }
+    if (split_obstacle(input.machine, ways) || (ways == 1 && tensor_only)) continue;
+    if (input.workload.global_batch % (gpu_count(input) / ways) != 0) continue;
+    if (!workloads::sliceable(input.workload.model, ways)) continue;
     open.push_back(ways);
   }
   // Nothing comes out even: let the planner say so, of the split that was asked for.
   if (open.empty()) open = {tensor_only ? gpu_count(input) : 1};
   return open;
-}
-
-// The smallest value in [low, high] for which `holds`, once true true for all larger ones.
-template <typename Holds>
-std::optional<std::int64_t> smallest(std::int64_t low, std::int64_t high, const Holds& holds) {
-  if (low > high || !holds(high)) return std::nullopt;
-  while (low < high) {
-    const std::int64_t middle = low + (high - low) / 2;
-    if (holds(middle)) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
-}
-
-// The largest value in [low, high] for which `holds`, once false false for all larger ones.
-template <typename Holds>
-std::optional<std::int64_t> largest(std::int64_t low, std::int64_t high, const Holds& holds) {
-  if (low > high || !holds(low)) return std::nullopt;
-  while (low < high) {
-    const std::int64_t middle = low + (high - low + 1) / 2;
-    if (holds(middle)) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  return low;
 }
 
 // Moves state between pools until a strategy fits.
