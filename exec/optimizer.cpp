@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include "exec/bf16.h"
+
 namespace offstage::exec {
 namespace {
 
@@ -47,10 +49,6 @@ __attribute__((target_clones("default", "avx2", "arch=x86-64-v4"))) void update_
   }
 }
 
-inline float widened(std::uint16_t value) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16U);
-}
-
 // Up when `random`, of 16 bits, is large enough to carry. What is bf16 already stays, infinities
 // too; a NaN must not carry over into a number.
 inline std::uint16_t rounded(float value, std::uint32_t random) {
@@ -89,8 +87,8 @@ __attribute__((target_clones("default", "avx2", "arch=x86-64-v4"))) void update_
   const auto first = static_cast<std::uint32_t>(shard.first_parameter);
   for (std::int64_t i = 0; i < shard.count; ++i) {
     const float g = gradient[i] * scale;
-    const float new_m = f.beta1 * widened(m[i]) + f.one_minus_beta1 * g;
-    const float new_v = f.beta2 * widened(v[i]) + f.one_minus_beta2 * (g * g);
+    const float new_m = f.beta1 * from_bf16(m[i]) + f.one_minus_beta1 * g;
+    const float new_v = f.beta2 * from_bf16(v[i]) + f.one_minus_beta2 * (g * g);
     const float root = std::sqrt(new_v) * f.root_correction + f.epsilon;
     master[i] = master[i] * f.decay - f.step_size * (new_m / root);
     const std::uint32_t random = hash((first + static_cast<std::uint32_t>(i)) ^ key);

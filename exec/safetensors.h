@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "exec/open_file.h"
+#include "workloads/layer_table.h"
 
 // Weights in Hugging Face's safetensors format: one file, or several with an index. Both ways are
 // streamed through small buffers: no tensor is ever held a second time.
@@ -22,6 +23,7 @@
 namespace offstage::exec {
 
 enum class StoredType { f32, f16, bf16 };
+inline std::int64_t element_bytes(StoredType type) { return type == StoredType::f32 ? 4 : 2; }
 
 struct StoredTensor {
   std::string name;
@@ -69,11 +71,6 @@ class SafetensorsReader {
   std::map<std::string, Entry> tensors_;
 };
 
-struct TensorToWrite {
-  std::string name;
-  std::vector<std::int64_t> shape;
-};
-
 struct SafetensorsOptions {
   StoredType type = StoredType::f32;
   // Hugging Face's own default. Source: transformers PreTrainedModel.save_pretrained,
@@ -89,7 +86,8 @@ using TensorSource =
 // folder. Every file is complete under its name or not there: written aside, synced and renamed.
 // bf16 and f16 are rounded to nearest even.
 // Errors: Error(io) naming the file (a full disk); what was there before is then still there.
-void write_safetensors(const std::string& folder, std::span<const TensorToWrite> tensors,
+void write_safetensors(const std::string& folder,
+                       std::span<const workloads::ParameterTensor> tensors,
                        const SafetensorsOptions& options, const TensorSource& source);
 
 }  // namespace offstage::exec

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "exec/bf16.h"
 #include "exec/half.h"
 #include "exec/safetensors.h"
 #include "platform/error.h"
@@ -36,8 +37,6 @@ std::optional<StoredType> type_of(const std::string& dtype) {
   if (dtype == "BF16") return StoredType::bf16;
   return std::nullopt;
 }
-
-std::int64_t element_bytes(StoredType type) { return type == StoredType::f32 ? 4 : 2; }
 
 std::string read_text(const OpenFile& file, std::uint64_t offset, std::uint64_t length) {
   std::string text(length, '\0');

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "exec/atomic_file.h"
+#include "exec/bf16.h"
 #include "exec/half.h"
 #include "exec/safetensors.h"
 
@@ -16,16 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using workloads::ParameterTensor;
 
 constexpr std::int64_t kBufferElements = std::int64_t{1} << 16;
-
-std::int64_t elements_of(const TensorToWrite& tensor) {
-  std::int64_t product = 1;
-  for (const std::int64_t size : tensor.shape) product *= size;
-  return product;
-}
-
-std::int64_t element_bytes(StoredType type) { return type == StoredType::f32 ? 4 : 2; }
 
 const char* dtype_of(StoredType type) {
   switch (type) {
@@ -45,12 +39,12 @@ struct Part {
   std::string name;
 };
 
-std::vector<Part> deal_out(std::span<const TensorToWrite> tensors,
+std::vector<Part> deal_out(std::span<const ParameterTensor> tensors,
                            const SafetensorsOptions& options) {
   std::vector<Part> parts{{0, 0, {}}};
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const std::int64_t more = elements_of(tensors[i]) * element_bytes(options.type);
+    const std::int64_t more = tensors[i].elements() * element_bytes(options.type);
     if (bytes > 0 && bytes + more > options.largest_file_bytes) {
       parts.push_back({i, i, {}});
       bytes = 0;
@@ -68,11 +62,11 @@ std::vector<Part> deal_out(std::span<const TensorToWrite> tensors,
 
 // The data begins at a multiple of 8, the header's end filled up with blanks, as the format's own
 // writer does.
-std::string header_of(std::span<const TensorToWrite> tensors, StoredType type) {
+std::string header_of(std::span<const ParameterTensor> tensors, StoredType type) {
   json header{{"__metadata__", {{"format", "pt"}}}};
   std::int64_t offset = 0;
   for (const auto& tensor : tensors) {
-    const std::int64_t end = offset + elements_of(tensor) * element_bytes(type);
+    const std::int64_t end = offset + tensor.elements() * element_bytes(type);
     header[tensor.name] = {
         {"dtype", dtype_of(type)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
@@ -100,14 +94,14 @@ void write_tensor(AtomicFile& file, std::int64_t elements, StoredType type,
   }
 }
 
-void write_index(const std::string& folder, std::span<const TensorToWrite> tensors,
+void write_index(const std::string& folder, std::span<const ParameterTensor> tensors,
                  const std::vector<Part>& parts, StoredType type) {
   json map = json::object();
   std::int64_t bytes = 0;
   for (const Part& part : parts) {
     for (std::size_t i = part.begin; i < part.end; ++i) {
       map[tensors[i].name] = part.name;
-      bytes += elements_of(tensors[i]) * element_bytes(type);
+      bytes += tensors[i].elements() * element_bytes(type);
     }
   }
   const json index{{"metadata", {{"total_size", bytes}}}, {"weight_map", map}};
@@ -118,7 +112,7 @@ void write_index(const std::string& folder, std::span<const TensorToWrite> tenso
 
 }  // namespace
 
-void write_safetensors(const std::string& folder, std::span<const TensorToWrite> tensors,
+void write_safetensors(const std::string& folder, std::span<const ParameterTensor> tensors,
                        const SafetensorsOptions& options, const TensorSource& source) {
   const auto parts = deal_out(tensors, options);
   for (const Part& part : parts) {
@@ -129,7 +123,7 @@ void write_safetensors(const std::string& folder, std::span<const TensorToWrite>
     file.write(std::as_bytes(std::span(&length, 1)));
     file.write(header);
     for (std::size_t i = part.begin; i < part.end; ++i) {
-      write_tensor(file, elements_of(tensors[i]), options.type,
+      write_tensor(file, tensors[i].elements(), options.type,
                    [&](std::int64_t first, std::span<float> out) { source(i, first, out); });
     }
     file.commit();

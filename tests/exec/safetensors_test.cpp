@@ -9,7 +9,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "exec/half.h"
+#include "exec/bf16.h"
 #include "platform/error.h"
 
 namespace offstage::exec {
@@ -44,7 +44,7 @@ std::string bytes_of(const std::vector<std::uint16_t>& values) {
   return text;
 }
 
-const std::vector<TensorToWrite> kTensors{{"a", {2, 3}}, {"b", {5}}, {"c", {1}}};
+const std::vector<workloads::ParameterTensor> kTensors{{"a", {2, 3}}, {"b", {5}}, {"c", {1}}};
 
 // Element e of tensor t is 10 t + e + 0.5: exact in every type.
 void fill(std::size_t index, std::int64_t first, std::span<float> out) {
