@@ -138,7 +138,7 @@ class ProbeRun {
                          .global_batch = plan_.workload.global_batch,
                          .seed = 0}),
         arenas_(plan_),
-        state_(plan_, arenas_, 0),
+        state_(plan_, arenas_, exec::seeded_weights(plan_.table, 0)),
         slots_(plan_, graph_, arenas_),
         token_ids_(plan_, arenas_) {
     for (const auto& submodel : plan_.submodels) {

@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include "scheduler/train_config.h"
+
 // Training text as tokens: raw bytes (vocabulary 256), or a .bin file of 16-bit tokens as nanoGPT
 // (no header) and llm.c (1024-byte header) write them. The file is mapped, not read, and which
 // tokens a step sees depends on seed, step and sequence alone: a resumed run sees what an
@@ -41,7 +43,7 @@ class TokenFile {
   const std::byte* tokens_ = nullptr;
 };
 
-enum class SampleOrder { random, sequential };
+using scheduler::SampleOrder;
 
 struct SamplerOptions {
   std::int64_t sequence_length = 0;

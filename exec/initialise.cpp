@@ -99,4 +99,10 @@ void initialise_layer(const workloads::LayerTable& table, std::size_t layer, std
   }
 }
 
+WeightSource seeded_weights(const workloads::LayerTable& table, std::uint64_t seed) {
+  return [&table, seed](std::size_t layer, std::int64_t first, std::span<float> out) {
+    initialise_layer(table, layer, seed, first, out);
+  };
+}
+
 }  // namespace offstage::exec

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "workloads/layer_table.h"
@@ -17,5 +18,13 @@ namespace offstage::exec {
 // 2011.
 void initialise_layer(const workloads::LayerTable& table, std::size_t layer, std::uint64_t seed,
                       std::int64_t first, std::span<float> out);
+
+// Where a training's first weights come from: fills out with elements first ... first + out.size()
+// - 1 of a layer's flat weights. Errors: Error(io), Error(bad_input) of files.
+using WeightSource =
+    std::function<void(std::size_t layer, std::int64_t first, std::span<float> out)>;
+
+// Those of initialise_layer. Owner: the table outlives the source.
+WeightSource seeded_weights(const workloads::LayerTable& table, std::uint64_t seed);
 
 }  // namespace offstage::exec

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string>
 
-#include "exec/initialise.h"
 #include "scheduler/plan_ledger.h"
 
 namespace offstage::exec {
@@ -56,13 +55,14 @@ PoolArenas::PoolArenas(const scheduler::Plan& plan) {
   }
 }
 
-ParameterState::ParameterState(const scheduler::Plan& plan, PoolArenas& arenas, std::uint64_t seed)
+ParameterState::ParameterState(const scheduler::Plan& plan, PoolArenas& arenas,
+                               const WeightSource& source)
     : plan_(plan) {
   for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
     const SubModel& submodel = plan.submodels[k];
     for (std::int64_t gpu = 0; gpu < plan.gpus(); ++gpu) {
       shards_.push_back(make_shard(k, gpu, arenas));
-      initialise(shards_.back(), submodel, seed);
+      initialise(shards_.back(), submodel, source);
     }
   }
 }
@@ -101,16 +101,17 @@ ParameterState::Shard ParameterState::make_shard(std::size_t k, std::int64_t gpu
   return shard;
 }
 
-void ParameterState::initialise(const Shard& shard, const SubModel& submodel, std::uint64_t seed) {
+void ParameterState::initialise(const Shard& shard, const SubModel& submodel,
+                                const WeightSource& source) {
   Range layer{submodel.borrowed, submodel.borrowed};
   for (std::size_t i = submodel.first_layer; i < submodel.end_layer; ++i) {
     layer.begin = layer.end;
     layer.end += plan_.table.layer(i).parameter_count;
     const Range mine = overlap(layer, shard.range);
     if (!mine.empty()) {
-      initialise_layer(plan_.table, i, seed, mine.begin - layer.begin,
-                       {shard.master() + (mine.begin - shard.range.begin),
-                        static_cast<std::size_t>(mine.size())});
+      source(i, mine.begin - layer.begin,
+             {shard.master() + (mine.begin - shard.range.begin),
+              static_cast<std::size_t>(mine.size())});
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/arena.h"
+#include "exec/initialise.h"
 #include "platform/machine.h"
 #include "scheduler/plan.h"
 #include "scheduler/task_graph.h"
@@ -45,9 +46,9 @@ struct StateShard {
 // read and an update of the same element never do.
 class ParameterState {
  public:
-  // Fills in the initial weights. Owner: plan and arenas outlive the state.
-  // Errors: Error(out_of_memory) naming pool and ledger line.
-  ParameterState(const scheduler::Plan& plan, PoolArenas& arenas, std::uint64_t seed);
+  // Fills in the initial weights; moments are 0. Owner: plan and arenas outlive the state.
+  // Errors: Error(out_of_memory) naming pool and ledger line; those of the source.
+  ParameterState(const scheduler::Plan& plan, PoolArenas& arenas, const WeightSource& source);
 
   // Copies master weights `range` of a sub-model's flat buffer to `out`, the borrowed ones from
   // where they are stored. Precondition: no padding in the range.
@@ -72,7 +73,8 @@ class ParameterState {
   };
 
   Shard make_shard(std::size_t submodel, std::int64_t gpu, PoolArenas& arenas) const;
-  void initialise(const Shard& shard, const scheduler::SubModel& submodel, std::uint64_t seed);
+  void initialise(const Shard& shard, const scheduler::SubModel& submodel,
+                  const WeightSource& source);
   const Shard& at(std::size_t submodel, std::int64_t gpu) const;
   void read_stored(std::size_t submodel, scheduler::Range range, float* out) const;
 

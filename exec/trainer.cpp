@@ -76,7 +76,7 @@ Trainer::Trainer(const Plan& plan, const scheduler::TrainConfig& config, Trainer
                        .global_batch = plan.workload.global_batch,
                        .seed = config.seed}),
       arenas_(plan),
-      state_(plan, arenas_, config.seed),
+      state_(plan, arenas_, seeded_weights(plan.table, config.seed)),
       slots_(plan, make_step_graph(plan, 1), arenas_),
       token_ids_(plan, arenas_) {
   if (plan.strategy.nvme_state > 0) {

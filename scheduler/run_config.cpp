@@ -1,7 +1,6 @@
 #include "scheduler/run_config.h"
 
 #include <filesystem>
-#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -21,11 +20,6 @@ using platform::Node;
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::int64_t kMostSteps = 1'000'000'000;
-constexpr double kHighestRate = 10.0;
-constexpr double kLargestNorm = 1e30;
-constexpr double kJustBelowOne = 1.0 - 1e-9;
 
 bool is_path(const std::string& text) {
   return text.find('/') != std::string::npos || text.ends_with(".yaml") || text.ends_with(".yml");
@@ -75,42 +69,6 @@ Profile default_profile_of(const Machine& machine, const DataDirectories& direct
   }
 }
 
-std::vector<std::string> read_data(const Node& node) {
-  const std::vector<Node> nodes = node.is_sequence() ? node.items() : std::vector{node};
-  if (nodes.empty()) throw node.error("expected a file or a list of files, got an empty list");
-  std::vector<std::string> files;
-  files.reserve(nodes.size());
-  for (const Node& file : nodes) files.push_back(beside(file.where().file, file.text()));
-  return files;
-}
-
-TrainConfig read_train(const Node& node) {
-  node.allow_keys({"data", "steps", "learning_rate", "beta1", "beta2", "epsilon", "weight_decay",
-                   "seed", "clip_norm", "nvme_directory"});
-  TrainConfig train;
-  train.data = read_data(node.at("data"));
-  train.steps = node.at("steps").integer(1, kMostSteps);
-  const auto optional_number = [&](const char* key, double low, double high, double& value) {
-    if (const auto found = node.find(key)) value = found->number(low, high);
-  };
-  optional_number("learning_rate", 0.0, kHighestRate, train.learning_rate);
-  optional_number("beta1", 0.0, kJustBelowOne, train.beta1);
-  optional_number("beta2", 0.0, kJustBelowOne, train.beta2);
-  optional_number("epsilon", std::numeric_limits<double>::min(), 1.0, train.epsilon);
-  optional_number("weight_decay", 0.0, kHighestRate, train.weight_decay);
-  if (const auto seed = node.find("seed")) {
-    train.seed =
-        static_cast<std::uint64_t>(seed->integer(0, std::numeric_limits<std::int64_t>::max()));
-  }
-  if (const auto norm = node.find("clip_norm")) {
-    train.clip_norm = norm->number(std::numeric_limits<double>::min(), kLargestNorm);
-  }
-  if (const auto directory = node.find("nvme_directory")) {
-    train.nvme_directory = beside(directory->where().file, directory->text());
-  }
-  return train;
-}
-
 RunConfig from_plan(const Document& document, const DataDirectories& directories) {
   RunConfig config;
   config.machine = read_machine_of(plan_platform(document), directories);
@@ -143,18 +101,6 @@ RunConfig from_config(const Document& document, const DataDirectories& directori
 }
 
 }  // namespace
-
-void require_clip_norm(const TrainConfig& train, Clipping clipping) {
-  if (train.clip_norm && clipping == Clipping::none) {
-    throw Error(ErrorCode::bad_input,
-                "train.clip_norm needs strategy.clipping: exact (which costs host memory and the "
-                "overlap of updates with backward)");
-  }
-  if (!train.clip_norm && clipping == Clipping::exact) {
-    throw Error(ErrorCode::bad_input,
-                "strategy.clipping: exact needs train.clip_norm, the largest norm, such as 1.0");
-  }
-}
 
 RunConfig load_run_config(const std::string& file, const DataDirectories& directories) {
   const Document document = Document::load(file);

@@ -99,6 +99,41 @@ TEST_CASE("a run config fixes profile, knobs and training", "[scheduler][unit]")
   CHECK(config.train->seed == 7);
 }
 
+TEST_CASE("everything a training may be told is read", "[scheduler][unit]") {
+  const Folder folder("train");
+  const std::string file = folder.write("below/run.yaml", std::string(kHost) + kWorkload + R"(train:
+  data: tokens.bin
+  token_type: uint32
+  order: sequential
+  validation: {data: [held.bin], every: 10, batches: 3}
+  steps: 30
+  schedule: {kind: cosine, warmup_steps: 5, final_fraction: 0.1, steps: 40}
+  decay_all: true
+  initialise_from: ../gpt2
+  save: {directory: out, type: bf16}
+  checkpoint: {directory: ckpt, every: 50, keep: 4}
+  watchdog_s: 2.5
+)");
+  const TrainConfig train = load_run_config(file, kData).train.value();
+  CHECK(train.token_type == TokenType::uint32);
+  CHECK(train.order == SampleOrder::sequential);
+  CHECK(train.validation.value().data == std::vector{folder.path("below/held.bin")});
+  CHECK(train.validation->every == 10);
+  CHECK(train.validation->batches == 3);
+  CHECK(train.schedule.kind == LearningRateSchedule::Kind::cosine);
+  CHECK(train.schedule.warmup_steps == 5);
+  CHECK(train.schedule.final_fraction == 0.1);
+  CHECK(train.schedule.steps == 40);
+  CHECK(train.decay_all);
+  CHECK(train.initialise_from == folder.path("gpt2"));
+  CHECK(train.save.value().directory == folder.path("below/out"));
+  CHECK(train.save->type == SavedType::bf16);
+  CHECK(train.checkpoint.value().directory == folder.path("below/ckpt"));
+  CHECK(train.checkpoint->every == 50);
+  CHECK(train.checkpoint->keep == 4);
+  CHECK(train.watchdog.value == 2.5);
+}
+
 TEST_CASE("a training that clips or uses a drive says how, and where", "[scheduler][unit]") {
   const Folder folder("clipping");
   const std::string text = std::string(kHost) + kWorkload;
@@ -146,6 +181,13 @@ TEST_CASE("a slip in a run config is refused where it stands", "[scheduler][unit
       {host + kWorkload + train + ", epsilon: 0}\n", ":9:", "train.epsilon"},
       {host + kWorkload + train + ", seed: -1}\n", ":9:", "train.seed"},
       {host + kWorkload + train + ", clip_norm: 0}\n", ":9:", "train.clip_norm"},
+      {host + kWorkload + train + ", schedule: {kind: cosin}}\n", ":9:", "did you mean 'cosine'"},
+      {host + kWorkload + train + ", schedule: {warmup_steps: 2}}\n", ":9:", "'kind' is missing"},
+      {host + kWorkload + train + ", checkpoint: {every: 5}}\n", ":9:", "'directory' is missing"},
+      {host + kWorkload + train + ", checkpoint: {directory: c, keep: 0}}\n", ":9:", "keep"},
+      {host + kWorkload + train + ", validation: {data: v}}\n", ":9:", "'every' is missing"},
+      {host + kWorkload + train + ", token_type: int8}\n", ":9:", "uint16"},
+      {host + kWorkload + train + ", save: {directory: s, type: fp16}}\n", ":9:", "f16"},
       {host + kWorkload + "train: {data: [], steps: 1}\n", ":9:", "empty list"},
       {host + kWorkload + "train: {data: a.txt, steps: 0}\n", ":9:", "train.steps"},
       {host + kWorkload + "train: {data: a.txt, steps: 1.5}\n", ":9:", "whole number"},
