@@ -4,11 +4,16 @@
 #include <cstring>
 #include <string>
 
+#include <fmt/format.h>
+
+#include "exec/bf16.h"
+#include "platform/error.h"
 #include "scheduler/plan_ledger.h"
 
 namespace offstage::exec {
 
 using platform::Bytes;
+using scheduler::MomentPrecision;
 using scheduler::Range;
 using scheduler::StatePlace;
 using scheduler::SubModel;
@@ -45,6 +50,12 @@ std::string ledger_line(scheduler::SlotKind kind, const std::string& gpu) {
 
 void copy_floats(const float* from, std::int64_t count, float* to) {
   std::memcpy(to, from, static_cast<std::size_t>(count * kFloatBytes));
+}
+
+// A shard's m, or v behind it. Precondition: that is what is asked for, and it is in memory.
+template <typename Stored>
+Stored* moment(const StateShard& shard, StatePart part) {
+  return reinterpret_cast<Stored*>(shard.moments) + (part == StatePart::v ? shard.range.size() : 0);
 }
 
 }  // namespace
@@ -139,6 +150,58 @@ void ParameterState::read_stored(std::size_t submodel, Range range, float* out) 
                   out + (part.begin - range.begin));
     }
   }
+}
+
+template <typename Visit>
+void ParameterState::for_shards(StatePart part, Range parameters, const Visit& visit) const {
+  std::int64_t found = 0;
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    const std::int64_t first = shards_[i].first_parameter;
+    const Range both = overlap(parameters, {first, first + shards_[i].range.size()});
+    if (both.empty()) {
+      continue;
+    }
+    const auto gpus = static_cast<std::size_t>(plan_.gpus());
+    const StateShard here = shard(i / gpus, static_cast<std::int64_t>(i % gpus));
+    OFFSTAGE_CHECK(part == StatePart::master || here.moments != nullptr,
+                   fmt::format("moments of sub-model {} are on NVMe", i / gpus));
+    visit(here, Range{both.begin - first, both.end - first}, both.begin - parameters.begin);
+    found += both.size();
+  }
+  OFFSTAGE_CHECK(found == parameters.size(), fmt::format("{} of parameters {} to {} exist", found,
+                                                         parameters.begin, parameters.end));
+}
+
+void ParameterState::read(StatePart part, std::int64_t first, std::span<float> out) const {
+  const auto count = static_cast<std::int64_t>(out.size());
+  for_shards(part, {first, first + count},
+             [&](const StateShard& shard, Range elements, std::int64_t before) {
+               float* const to = out.data() + before;
+               if (part == StatePart::master) {
+                 copy_floats(shard.master + elements.begin, elements.size(), to);
+               } else if (plan_.strategy.moments == MomentPrecision::f32) {
+                 copy_floats(moment<float>(shard, part) + elements.begin, elements.size(), to);
+               } else {
+                 const auto* const from = moment<std::uint16_t>(shard, part) + elements.begin;
+                 std::transform(from, from + elements.size(), to, from_bf16);
+               }
+             });
+}
+
+void ParameterState::write(StatePart part, std::int64_t first, std::span<const float> values) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  for_shards(part, {first, first + count},
+             [&](const StateShard& shard, Range elements, std::int64_t before) {
+               const float* const from = values.data() + before;
+               if (part == StatePart::master) {
+                 copy_floats(from, elements.size(), shard.master + elements.begin);
+               } else if (plan_.strategy.moments == MomentPrecision::f32) {
+                 copy_floats(from, elements.size(), moment<float>(shard, part) + elements.begin);
+               } else {
+                 std::transform(from, from + elements.size(),
+                                moment<std::uint16_t>(shard, part) + elements.begin, to_bf16);
+               }
+             });
 }
 
 StateShard ParameterState::shard(std::size_t submodel, std::int64_t gpu) const {

@@ -38,6 +38,9 @@ struct StateShard {
   std::int64_t first_parameter = 0;  // number of the range's first element among the model's
 };
 
+// What of a parameter's state: its weight, or one of the two moments.
+enum class StatePart { master, m, v };
+
 // f32 master weights and AdamW's two moments (f32 or bf16) of every parameter, each where the plan
 // places it: in the memory of the socket beside the GPU whose shard it is in, or of that GPU.
 // Moments on NVMe are not here (nvme_store.h).
@@ -53,6 +56,15 @@ class ParameterState {
   // Copies master weights `range` of a sub-model's flat buffer to `out`, the borrowed ones from
   // where they are stored. Precondition: no padding in the range.
   void read_weights(std::size_t submodel, scheduler::Range range, float* out) const;
+
+  // Elements from number `first` on of one part of the state of all the model's parameters, which
+  // are numbered through: sub-model after sub-model, without borrowed ones, each in layer-table
+  // order. A plan's cuts, shards and places don't show in it: what checkpoints hold. As f32, which
+  // is exact for whatever is stored; a moment stored as bf16 is rounded to the nearest when
+  // written. Precondition: there are such parameters, and that part of them is not on NVMe
+  // (nvme_store.h).
+  void read(StatePart part, std::int64_t first, std::span<float> out) const;
+  void write(StatePart part, std::int64_t first, std::span<const float> values);
 
   // What GPU g's update changes.
   StateShard shard(std::size_t submodel, std::int64_t gpu) const;
@@ -77,6 +89,10 @@ class ParameterState {
                   const WeightSource& source);
   const Shard& at(std::size_t submodel, std::int64_t gpu) const;
   void read_stored(std::size_t submodel, scheduler::Range range, float* out) const;
+  // Calls visit(shard, elements of its range from 0, how many parameters lie before them) for each
+  // shard that holds some of `parameters`.
+  template <typename Visit>
+  void for_shards(StatePart part, scheduler::Range parameters, const Visit& visit) const;
 
   const scheduler::Plan& plan_;
   std::vector<Shard> shards_;  // by sub-model, then GPU
