@@ -28,27 +28,6 @@ Factors factors_of(const AdamW& settings, std::int64_t step) {
           .epsilon = settings.epsilon};
 }
 
-// Note [Any instruction set, the same bits]
-// The loop is compiled for several instruction sets and chosen at load time. Each operation on
-// each element is one correctly rounded IEEE operation whichever is taken: this file is compiled
-// without contraction to fused multiply-adds, and no operation crosses elements.
-__attribute__((target_clones("default", "avx2", "arch=x86-64-v4"))) void update_all(
-    const Factors& factors, const AdamWShard& shard) {
-  const Factors f = factors;
-  float* const __restrict__ master = shard.master;
-  float* const __restrict__ m = shard.m;
-  float* const __restrict__ v = shard.v;
-  const float* const __restrict__ gradient = shard.gradient;
-  const float scale = shard.gradient_scale;
-  for (std::int64_t i = 0; i < shard.count; ++i) {
-    const float g = gradient[i] * scale;
-    m[i] = f.beta1 * m[i] + f.one_minus_beta1 * g;
-    v[i] = f.beta2 * v[i] + f.one_minus_beta2 * (g * g);
-    const float root = std::sqrt(v[i]) * f.root_correction + f.epsilon;
-    master[i] = master[i] * f.decay - f.step_size * (m[i] / root);
-  }
-}
-
 // Up when `random`, of 16 bits, is large enough to carry. What is bf16 already stays, infinities
 // too; a NaN must not carry over into a number.
 inline std::uint16_t rounded(float value, std::uint32_t random) {
@@ -75,36 +54,117 @@ std::uint32_t key_of(std::uint64_t seed, std::int64_t step) {
   return static_cast<std::uint32_t>(x ^ (x >> 31U));
 }
 
-// As update_all, with Note [Any instruction set, the same bits].
-__attribute__((target_clones("default", "avx2", "arch=x86-64-v4"))) void update_all_bf16(
-    const Factors& factors, std::uint32_t key, const AdamWShardBf16& shard) {
+inline float load(const float* from, std::int64_t i) { return from[i]; }
+inline float load(const std::uint16_t* from, std::int64_t i) { return from_bf16(from[i]); }
+inline float load(const Planes& from, std::int64_t i) {
+  return from_planes(from.hi[i], from.lo[i]);
+}
+
+inline void store(float value, float* to, std::int64_t i) { to[i] = value; }
+inline void store(float value, const Planes& to, std::int64_t i) {
+  to.hi[i] = upper_plane(value);
+  to.lo[i] = lower_plane(value);
+}
+
+// Note [Any instruction set, the same bits]
+// The loop is compiled for each instruction set. Each operation on each element is one correctly
+// rounded IEEE operation whichever is taken: this file is compiled without contraction to fused
+// multiply-adds, and no operation crosses elements. Reciprocals and reciprocal roots, which would
+// be faster and differ, are not used: memory is slower than division and root in any case.
+template <typename Master, typename Moment, typename Gradient>
+inline __attribute__((always_inline)) void update_elements(
+    const Factors& factors, std::uint32_t key, const AdamWShard<Master, Moment, Gradient>& shard) {
+  constexpr bool kRounds = sizeof(Moment) == sizeof(std::uint16_t);
+  // Copies, which no store can change.
   const Factors f = factors;
-  float* const __restrict__ master = shard.master;
-  std::uint16_t* const __restrict__ m = shard.m;
-  std::uint16_t* const __restrict__ v = shard.v;
-  const float* const __restrict__ gradient = shard.gradient;
+  const Master master = shard.master;
+  Moment* const m = shard.m;
+  Moment* const v = shard.v;
+  const Gradient* const gradient = shard.gradient;
   const float scale = shard.gradient_scale;
   const auto first = static_cast<std::uint32_t>(shard.first_parameter);
-  for (std::int64_t i = 0; i < shard.count; ++i) {
-    const float g = gradient[i] * scale;
-    const float new_m = f.beta1 * from_bf16(m[i]) + f.one_minus_beta1 * g;
-    const float new_v = f.beta2 * from_bf16(v[i]) + f.one_minus_beta2 * (g * g);
+  const std::int64_t count = shard.count;
+#pragma GCC ivdep  // the arrays do not overlap
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float g = load(gradient, i) * scale;
+    const float new_m = f.beta1 * load(m, i) + f.one_minus_beta1 * g;
+    const float new_v = f.beta2 * load(v, i) + f.one_minus_beta2 * (g * g);
     const float root = std::sqrt(new_v) * f.root_correction + f.epsilon;
-    master[i] = master[i] * f.decay - f.step_size * (new_m / root);
-    const std::uint32_t random = hash((first + static_cast<std::uint32_t>(i)) ^ key);
-    m[i] = rounded(new_m, random & 0xFFFFU);
-    v[i] = rounded(new_v, random >> 16U);
+    store(load(master, i) * f.decay - f.step_size * (new_m / root), master, i);
+    if constexpr (kRounds) {
+      const std::uint32_t random = hash((first + static_cast<std::uint32_t>(i)) ^ key);
+      m[i] = rounded(new_m, random & 0xFFFFU);
+      v[i] = rounded(new_v, random >> 16U);
+    } else {
+      m[i] = new_m;
+      v[i] = new_v;
+    }
   }
+}
+
+template <typename Shard>
+void update_baseline(const Factors& factors, std::uint32_t key, const Shard& shard) {
+  update_elements(factors, key, shard);
+}
+
+template <typename Shard>
+__attribute__((target("avx2"))) void update_avx2(const Factors& factors, std::uint32_t key,
+                                                 const Shard& shard) {
+  update_elements(factors, key, shard);
+}
+
+template <typename Shard>
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) void update_avx512(
+    const Factors& factors, std::uint32_t key, const Shard& shard) {
+  update_elements(factors, key, shard);
 }
 
 }  // namespace
 
-void adamw_update(const AdamW& settings, std::int64_t step, const AdamWShard& shard) {
-  update_all(factors_of(settings, step), shard);
+const char* to_string(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::baseline:
+      return "baseline";
+    case InstructionSet::avx2:
+      return "avx2";
+    case InstructionSet::avx512:
+      return "avx512";
+  }
+  return "";
 }
 
-void adamw_update(const AdamW& settings, std::int64_t step, const AdamWShardBf16& shard) {
-  update_all_bf16(factors_of(settings, step), key_of(shard.seed, step), shard);
+std::vector<InstructionSet> instruction_sets() {
+  std::vector<InstructionSet> sets{InstructionSet::baseline};
+  if (__builtin_cpu_supports("avx2")) {
+    sets.push_back(InstructionSet::avx2);
+  }
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    sets.push_back(InstructionSet::avx512);
+  }
+  return sets;
 }
+
+InstructionSet widest_instruction_set() { return instruction_sets().back(); }
+
+template <typename Shard>
+void adamw_update(const AdamW& settings, std::int64_t step, const Shard& shard,
+                  InstructionSet set) {
+  const Factors factors = factors_of(settings, step);
+  const std::uint32_t key = key_of(shard.seed, step);
+  switch (set) {
+    case InstructionSet::baseline:
+      return update_baseline(factors, key, shard);
+    case InstructionSet::avx2:
+      return update_avx2(factors, key, shard);
+    case InstructionSet::avx512:
+      return update_avx512(factors, key, shard);
+  }
+}
+
+template void adamw_update(const AdamW&, std::int64_t, const ShardF32&, InstructionSet);
+template void adamw_update(const AdamW&, std::int64_t, const ShardF32Moments16&, InstructionSet);
+template void adamw_update(const AdamW&, std::int64_t, const ShardPlanes&, InstructionSet);
+template void adamw_update(const AdamW&, std::int64_t, const ShardPlanesMoments16&, InstructionSet);
 
 }  // namespace offstage::exec

@@ -10,6 +10,7 @@
 #include "exec/data.h"
 #include "exec/nvme_store.h"
 #include "exec/optimizer.h"
+#include "exec/parallel.h"
 #include "exec/state.h"
 #include "scheduler/plan.h"
 #include "scheduler/task_graph.h"
@@ -70,12 +71,12 @@ class TaskRunner {
 
   // task_runner_updates.cpp
   void add_norm(scheduler::TaskId task);
-  void update(scheduler::TaskId task) const;
+  void update(scheduler::TaskId task);
   void move_moments(scheduler::TaskId task) const;
   float* own_gradients(scheduler::TaskId task) const;
   void add_borrowed_gradients(scheduler::TaskId task) const;
   float gradient_scale(scheduler::TaskId task) const;
-  int update_threads(scheduler::TaskId task) const;
+  Workers& workers(scheduler::TaskId task);
 
   // Reads the tokens of a micro-batch; its first task of a step does so for the later ones.
   void load_tokens(scheduler::TaskId task) const;
@@ -96,6 +97,8 @@ class TaskRunner {
   // Sum of squares of every shard's gradients, by step, sub-model and GPU, when the plan clips.
   std::vector<double> squares_;
   std::vector<std::unique_ptr<KeptActivations>> kept_;  // by SlotId
+  std::deque<Workers> workers_;                         // by socket
+  Workers caller_alone_{1};
 };
 
 }  // namespace offstage::exec

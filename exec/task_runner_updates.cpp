@@ -2,7 +2,6 @@
 #include <span>
 
 #include "exec/gradient_norm.h"
-#include "exec/parallel.h"
 #include "exec/task_runner.h"
 
 // What becomes of gradients once they are summed: norms, updates, moments on NVMe.
@@ -21,8 +20,8 @@ using scheduler::TaskKind;
 
 namespace {
 
-// Part of an update a thread is worth starting for: some 50 us of work.
-constexpr std::int64_t kElementsOfThread = 65536;
+// Some 100 us of work, against 1 us to hand a part to a thread.
+constexpr std::int64_t kElementsOfPart = 65536;
 
 // One update of a GPU's shard of a sub-model.
 struct ShardUpdate {
@@ -47,10 +46,10 @@ void update_part(const UpdateSettings& settings, MomentPrecision precision,
     adamw_update(settings.adamw, update.step, shard);
   };
   if (precision == MomentPrecision::f32) {
-    apply(AdamWShard{}, reinterpret_cast<float*>(update.moments));
+    apply(ShardF32{}, reinterpret_cast<float*>(update.moments));
     return;
   }
-  AdamWShardBf16 shard;
+  ShardF32Moments16 shard;
   shard.first_parameter = update.state.first_parameter + part.begin;
   shard.seed = settings.seed;
   apply(shard, reinterpret_cast<std::uint16_t*>(update.moments));
@@ -80,7 +79,7 @@ void TaskRunner::add_norm(TaskId task) {
   squares_[index] =
       range.empty() ? 0.0
                     : sum_of_squares({own_gradients(task), static_cast<std::size_t>(range.size())},
-                                     update_threads(task));
+                                     workers(task));
 }
 
 // Of the step's gradients: min(1, clip_norm / norm), or 1 without clipping.
@@ -94,13 +93,13 @@ float TaskRunner::gradient_scale(TaskId task) const {
 }
 
 // A virtual GPU is one core; a socket uses what the machine gives its optimizer.
-int TaskRunner::update_threads(TaskId task) const {
+Workers& TaskRunner::workers(TaskId task) {
   const Task& work = graph_.tasks[task];
   const bool on_gpu = place_.plan.submodels[work.submodel].state == StatePlace::resident;
-  return on_gpu ? 1 : place_.plan.machine.sockets[work.socket].optimizer_threads;
+  return on_gpu ? caller_alone_ : workers_[work.socket];
 }
 
-void TaskRunner::update(TaskId task) const {
+void TaskRunner::update(TaskId task) {
   const Task& work = graph_.tasks[task];
   ShardUpdate update;
   update.state = place_.state.shard(work.submodel, work.gpu);
@@ -117,10 +116,10 @@ void TaskRunner::update(TaskId task) const {
   update.moments = update.state.moments != nullptr
                        ? update.state.moments
                        : place_.slots.bytes(graph_.uses(task).back().slot);
-  for_parts(update.state.range.size(), kElementsOfThread, update_threads(task),
-            [&](std::int64_t begin, std::int64_t end) {
-              update_part(place_.settings, place_.plan.strategy.moments, update, {begin, end});
-            });
+  workers(task).for_parts(
+      update.state.range.size(), kElementsOfPart, [&](std::int64_t begin, std::int64_t end) {
+        update_part(place_.settings, place_.plan.strategy.moments, update, {begin, end});
+      });
 }
 
 // Slots after the first that hold a GPU's shard of the tied head's gradients. Of these, the

@@ -106,6 +106,7 @@ class Reference {
   // Shard after shard, sub-model after sub-model: the one order a plan fixes.
   float clipping(const std::vector<float>& gradients) const {
     std::vector<double> squares;
+    Workers one(1);
     std::size_t begin = 0;  // of the sub-model
     for (const auto& submodel : plan_.submodels) {
       for (std::int64_t gpu = 0; gpu < plan_.gpus(); ++gpu) {
@@ -113,7 +114,7 @@ class Reference {
         if (!range.empty()) {
           const auto first = begin + static_cast<std::size_t>(range.begin - submodel.borrowed);
           squares.push_back(sum_of_squares(
-              std::span(gradients).subspan(first, static_cast<std::size_t>(range.size())), 1));
+              std::span(gradients).subspan(first, static_cast<std::size_t>(range.size())), one));
         }
       }
       begin += static_cast<std::size_t>(submodel.parameters);
@@ -129,11 +130,12 @@ class Reference {
       if (plan_.strategy.moments == scheduler::MomentPrecision::f32) {
         adamw_update(
             settings_, step,
-            AdamWShard{layer.data(), &m_[begin], &v_[begin], &gradients[begin], count, scale});
+            ShardF32{layer.data(), &m_[begin], &v_[begin], &gradients[begin], count, scale});
       } else {
-        adamw_update(settings_, step,
-                     AdamWShardBf16{layer.data(), &m16_[begin], &v16_[begin], &gradients[begin],
-                                    count, scale, static_cast<std::int64_t>(begin), config_.seed});
+        adamw_update(
+            settings_, step,
+            ShardF32Moments16{layer.data(), &m16_[begin], &v16_[begin], &gradients[begin], count,
+                              scale, static_cast<std::int64_t>(begin), config_.seed});
       }
       begin += layer.size();
     }
