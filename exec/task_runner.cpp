@@ -51,7 +51,8 @@ TaskRunner::TaskRunner(const Workplace& workplace, const scheduler::TaskGraph& g
                                           workplace.plan.micro_batches())),
       squares_(graph.steps * workplace.plan.submodels.size() *
                static_cast<std::size_t>(workplace.plan.gpus())),
-      kept_(graph.slots.size()) {
+      kept_(graph.slots.size()),
+      decay_runs_(workplace.plan, workplace.settings.decay_all) {
   for (const platform::Socket& socket : workplace.plan.machine.sockets) {
     workers_.emplace_back(socket.optimizer_threads);
   }

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "exec/blocks.h"
 #include "exec/data.h"
+#include "exec/decay_runs.h"
 #include "exec/nvme_store.h"
 #include "exec/optimizer.h"
 #include "exec/parallel.h"
@@ -27,6 +29,9 @@ namespace offstage::exec {
 // How gradients change the state.
 struct UpdateSettings {
   AdamW adamw;
+  // Of a step, counted from 1; without it, adamw's in all of them.
+  std::function<double(std::int64_t)> learning_rate = {};
+  bool decay_all = false;                // norms and biases too
   std::optional<double> clip_norm = {};  // present when the plan clips
   std::uint64_t seed = 0;                // of the rounding of bf16 moments
 };
@@ -97,7 +102,8 @@ class TaskRunner {
   // Sum of squares of every shard's gradients, by step, sub-model and GPU, when the plan clips.
   std::vector<double> squares_;
   std::vector<std::unique_ptr<KeptActivations>> kept_;  // by SlotId
-  std::deque<Workers> workers_;                         // by socket
+  const DecayRuns decay_runs_;
+  std::deque<Workers> workers_;  // by socket
   Workers caller_alone_{1};
 };
 

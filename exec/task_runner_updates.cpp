@@ -28,13 +28,18 @@ struct ShardUpdate {
   StateShard state;
   std::byte* moments = nullptr;
   const float* gradient = nullptr;
+  AdamW adamw;  // of this step, for what decays
   float gradient_scale = 1.0F;
   std::int64_t step = 1;  // from 1
 };
 
-// Elements [begin, end) of it.
+// Elements `part` of it, counted from the shard's first.
 void update_part(const UpdateSettings& settings, MomentPrecision precision,
-                 const ShardUpdate& update, Range part) {
+                 const ShardUpdate& update, Range part, bool decays) {
+  AdamW adamw = update.adamw;
+  if (!decays) {
+    adamw.weight_decay = 0.0F;
+  }
   const std::int64_t count = update.state.range.size();
   const auto apply = [&](auto shard, auto* moments) {
     shard.master = update.state.master + part.begin;
@@ -43,7 +48,7 @@ void update_part(const UpdateSettings& settings, MomentPrecision precision,
     shard.gradient = update.gradient + part.begin;
     shard.count = part.size();
     shard.gradient_scale = update.gradient_scale;
-    adamw_update(settings.adamw, update.step, shard);
+    adamw_update(adamw, update.step, shard);
   };
   if (precision == MomentPrecision::f32) {
     apply(ShardF32{}, reinterpret_cast<float*>(update.moments));
@@ -112,13 +117,21 @@ void TaskRunner::update(TaskId task) {
   update.gradient = own_gradients(task);
   update.gradient_scale = gradient_scale(task);
   update.step = first_step_ + work.step + 1;
+  update.adamw = place_.settings.adamw;
+  if (place_.settings.learning_rate) {
+    update.adamw.learning_rate = static_cast<float>(place_.settings.learning_rate(update.step));
+  }
   // Moments from NVMe are in the last slot.
   update.moments = update.state.moments != nullptr
                        ? update.state.moments
                        : place_.slots.bytes(graph_.uses(task).back().slot);
+  const std::int64_t first = update.state.range.begin;
   workers(task).for_parts(
       update.state.range.size(), kElementsOfPart, [&](std::int64_t begin, std::int64_t end) {
-        update_part(place_.settings, place_.plan.strategy.moments, update, {begin, end});
+        decay_runs_.in(work.submodel, {first + begin, first + end}, [&](const DecayRun& run) {
+          update_part(place_.settings, place_.plan.strategy.moments, update,
+                      {run.range.begin - first, run.range.end - first}, run.decays);
+        });
       });
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "exec/cpu_backend.h"
+#include "exec/schedule.h"
 #include "platform/error.h"
 #include "scheduler/manager.h"
 #include "scheduler/policy.h"
@@ -55,6 +56,9 @@ UpdateSettings update_settings(const scheduler::TrainConfig& config) {
                     .beta2 = static_cast<float>(config.beta2),
                     .epsilon = static_cast<float>(config.epsilon),
                     .weight_decay = static_cast<float>(config.weight_decay)},
+          .learning_rate =
+              [config](std::int64_t step) { return learning_rate_at(config, config.steps, step); },
+          .decay_all = config.decay_all,
           .clip_norm = config.clip_norm,
           .seed = config.seed};
 }

@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -174,6 +175,27 @@ TEST_CASE("clipping scales every gradient by one factor, and none under the norm
       // AdamW divides by the gradients' own size, so that one factor changes little, but it does.
       CHECK(differing(clipped.weights, plain.weights) > 0);
     }
+  }
+}
+
+TEST_CASE("a schedule and decay of everything are followed step by step", "[exec]") {
+  const TextFile text(2000);
+  for (const int gpus : {1, 2}) {
+    const Plan plan = plan_of(models().front(), gpus, {});
+    auto config = config_of(text, {});
+    config.steps = kSteps;
+    const Outcome plain = run(plan, config, kSteps);
+    config.schedule = {.kind = scheduler::LearningRateSchedule::Kind::cosine,
+                       .warmup_steps = 1,
+                       .final_fraction = 0.1,
+                       .steps = std::nullopt};
+    const Outcome scheduled = run(plan, config, kSteps, {.window = 2});
+    CHECK(differing(scheduled.weights, reference_training(plan, config, kSteps).weights) == 0);
+    CHECK(differing(scheduled.weights, plain.weights) > 0);
+    config.decay_all = true;
+    const Outcome decayed = run(plan, config, kSteps, {.window = 2});
+    CHECK(differing(decayed.weights, reference_training(plan, config, kSteps).weights) == 0);
+    CHECK(differing(decayed.weights, scheduled.weights) > 0);
   }
 }
 

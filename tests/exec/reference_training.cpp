@@ -7,6 +7,7 @@
 #include "exec/gradient_norm.h"
 #include "exec/initialise.h"
 #include "exec/optimizer.h"
+#include "exec/schedule.h"
 #include "tests/exec/reference_model.h"
 
 namespace offstage::exec::testing {
@@ -122,22 +123,42 @@ class Reference {
     return clip_scale(squares, *config_.clip_norm);
   }
 
+  // Tensor after tensor, because some decay and others do not.
   void update(std::int64_t step, const std::vector<float>& gradients) {
     const float scale = config_.clip_norm ? clipping(gradients) : 1.0F;
+    AdamW settings = settings_;
+    settings.learning_rate = static_cast<float>(learning_rate_at(config_, config_.steps, step));
     std::size_t begin = 0;
-    for (auto& layer : weights_) {
-      const auto count = static_cast<std::int64_t>(layer.size());
-      if (plan_.strategy.moments == scheduler::MomentPrecision::f32) {
-        adamw_update(
-            settings_, step,
-            ShardF32{layer.data(), &m_[begin], &v_[begin], &gradients[begin], count, scale});
-      } else {
-        adamw_update(
-            settings_, step,
-            ShardF32Moments16{layer.data(), &m16_[begin], &v16_[begin], &gradients[begin], count,
-                              scale, static_cast<std::int64_t>(begin), config_.seed});
+    for (std::size_t layer = 0; layer < weights_.size(); ++layer) {
+      float* weights = weights_[layer].data();
+      for (const auto& tensor : plan_.table.layer(layer).parameters) {
+        const bool decays = config_.decay_all || tensor.shape.size() > 1;
+        settings.weight_decay = decays ? settings_.weight_decay : 0.0F;
+        update_tensor(settings, step, {weights, static_cast<std::size_t>(tensor.elements())}, begin,
+                      {&gradients[begin], scale});
+        weights += tensor.elements();
+        begin += static_cast<std::size_t>(tensor.elements());
       }
-      begin += layer.size();
+    }
+  }
+
+  struct Gradient {
+    const float* values = nullptr;
+    float scale = 1.0F;
+  };
+
+  void update_tensor(const AdamW& settings, std::int64_t step, std::span<float> weights,
+                     std::size_t begin, const Gradient& gradient) {
+    const auto count = static_cast<std::int64_t>(weights.size());
+    if (plan_.strategy.moments == scheduler::MomentPrecision::f32) {
+      adamw_update(
+          settings, step,
+          ShardF32{weights.data(), &m_[begin], &v_[begin], gradient.values, count, gradient.scale});
+    } else {
+      adamw_update(
+          settings, step,
+          ShardF32Moments16{weights.data(), &m16_[begin], &v16_[begin], gradient.values, count,
+                            gradient.scale, static_cast<std::int64_t>(begin), config_.seed});
     }
   }
 
