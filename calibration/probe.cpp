@@ -133,7 +133,7 @@ class ProbeRun {
   ProbeRun(const Probe& probe, const platform::Machine& machine, const std::string& text)
       : plan_(plan_of(probe, machine)),
         graph_(make_step_graph(plan_, kSteps)),
-        data_(text, plan_.workload.model.vocab),
+        data_({text}, exec::TokenType::automatic, plan_.workload.model.vocab),
         sampler_(data_, {.sequence_length = plan_.workload.sequence_length,
                          .global_batch = plan_.workload.global_batch,
                          .seed = 0}),
@@ -166,7 +166,7 @@ class ProbeRun {
  private:
   const Plan plan_;
   const scheduler::TaskGraph graph_;
-  const exec::TokenFile data_;
+  const exec::Dataset data_;
   const exec::Sampler sampler_;
   exec::PoolArenas arenas_;
   exec::ParameterState state_;

@@ -49,6 +49,13 @@ void require_plain_attention(const workloads::Model& model, std::int64_t sequenc
                             "planned and simulated, but training does not compute them",
                             model.architecture, model.name));
   }
+  if (!model.plain_attention_scale) {
+    throw Error(ErrorCode::bad_input,
+                fmt::format("{} ({}) scales attention in a way of its own (scale_attn_weights, "
+                            "scale_attn_by_inverse_layer_idx): it can be planned and simulated, "
+                            "but training does not compute it",
+                            model.architecture, model.name));
+  }
   if (model.sliding_window > 0 && model.sliding_window < sequence_length) {
     throw Error(
         ErrorCode::bad_input,

@@ -50,6 +50,7 @@ class SafetensorsReader {
   // f32, f16 or bf16.
   const StoredTensor& at(const std::string& name) const;
   std::size_t size() const { return tensors_.size(); }
+  std::vector<std::string> names() const;  // in alphabetical order
 
   // Elements first ... first + out.size() - 1 as f32.
   // Thread: several may read at once.
@@ -85,9 +86,11 @@ using TensorSource =
 // Writes model.safetensors, or model-00001-of-0000N.safetensors and their index, into an existing
 // folder. Every file is complete under its name or not there: written aside, synced and renamed.
 // bf16 and f16 are rounded to nearest even.
+// Returns the names of the files in the folder.
 // Errors: Error(io) naming the file (a full disk); what was there before is then still there.
-void write_safetensors(const std::string& folder,
-                       std::span<const workloads::ParameterTensor> tensors,
-                       const SafetensorsOptions& options, const TensorSource& source);
+std::vector<std::string> write_safetensors(const std::string& folder,
+                                           std::span<const workloads::ParameterTensor> tensors,
+                                           const SafetensorsOptions& options,
+                                           const TensorSource& source);
 
 }  // namespace offstage::exec

@@ -160,12 +160,16 @@ Extent SafetensorsReader::add_tensor(const std::string& name, const json& entry,
   return extent;
 }
 
+std::vector<std::string> SafetensorsReader::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : tensors_) names.push_back(name);
+  return names;
+}
+
 const StoredTensor& SafetensorsReader::at(const std::string& name) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) {
-    std::vector<std::string> names;
-    for (const auto& [known, entry] : tensors_) names.push_back(known);
-    const auto near = nearest_match(name, names);
+    const auto near = nearest_match(name, names());
     throw Error(ErrorCode::bad_input,
                 fmt::format("{}: has no tensor '{}'{}", path_, name,
                             near ? fmt::format(", the nearest is '{}'", *near) : std::string()));

@@ -94,6 +94,8 @@ void write_tensor(AtomicFile& file, std::int64_t elements, StoredType type,
   }
 }
 
+constexpr const char* kIndex = "model.safetensors.index.json";
+
 void write_index(const std::string& folder, std::span<const ParameterTensor> tensors,
                  const std::vector<Part>& parts, StoredType type) {
   json map = json::object();
@@ -105,15 +107,18 @@ void write_index(const std::string& folder, std::span<const ParameterTensor> ten
     }
   }
   const json index{{"metadata", {{"total_size", bytes}}}, {"weight_map", map}};
-  AtomicFile file((fs::path(folder) / "model.safetensors.index.json").string());
+  AtomicFile file((fs::path(folder) / kIndex).string());
   file.write(index.dump(1));
   file.commit();
 }
 
 }  // namespace
 
-void write_safetensors(const std::string& folder, std::span<const ParameterTensor> tensors,
-                       const SafetensorsOptions& options, const TensorSource& source) {
+std::vector<std::string> write_safetensors(const std::string& folder,
+                                           std::span<const ParameterTensor> tensors,
+                                           const SafetensorsOptions& options,
+                                           const TensorSource& source) {
+  std::vector<std::string> written;
   const auto parts = deal_out(tensors, options);
   for (const Part& part : parts) {
     AtomicFile file((fs::path(folder) / part.name).string());
@@ -127,8 +132,13 @@ void write_safetensors(const std::string& folder, std::span<const ParameterTenso
                    [&](std::int64_t first, std::span<float> out) { source(i, first, out); });
     }
     file.commit();
+    written.push_back(part.name);
   }
-  if (parts.size() > 1) write_index(folder, tensors, parts, options.type);
+  if (parts.size() > 1) {
+    write_index(folder, tensors, parts, options.type);
+    written.emplace_back(kIndex);
+  }
+  return written;
 }
 
 }  // namespace offstage::exec

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "exec/pretrained.h"
 #include "exec/trainer.h"
 #include "platform/document.h"
 #include "platform/error.h"
@@ -182,6 +183,7 @@ void train(const TrainRequest& request) {
   if (request.trace.has_value()) {
     require_writable(*request.trace);
   }
+  require_saveable(inputs.train);
   ProgressLine progress(inputs.plan, inputs.train.steps, request.predicted_step);
   TrainerOptions options;
   options.lone_times = [&inputs](const scheduler::TaskGraph& graph) {
@@ -193,7 +195,14 @@ void train(const TrainRequest& request) {
   };
   options.on_step = [&progress](const StepReport& report) { progress.show(report); };
   Trainer trainer(inputs.plan, inputs.train, std::move(options));
+  for (const std::string& file : trainer.sampler().unused_files()) {
+    fmt::print(stderr, "offstage: {} is shorter than a sequence and left out\n", file);
+  }
   const TrainResult result = trainer.train(inputs.train.steps);
+  if (inputs.train.save) {
+    save_pretrained(*inputs.train.save, inputs.plan.workload, inputs.plan.table,
+                    trained_weights(inputs.plan.table, trainer.state()));
+  }
   const Summary summary{
       .result = result,
       .plan_hash = plan_hash(inputs.plan),

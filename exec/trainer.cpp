@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "exec/cpu_backend.h"
+#include "exec/pretrained.h"
 #include "exec/schedule.h"
 #include "platform/error.h"
 #include "scheduler/manager.h"
@@ -42,12 +43,14 @@ const Plan& checked(const Plan& plan, const scheduler::TrainConfig& config) {
   return plan;
 }
 
-const std::string& only_file(const std::vector<std::string>& files) {
-  if (files.size() != 1) {
-    throw Error(ErrorCode::bad_input,
-                fmt::format("train.data names {} files; training reads exactly one", files.size()));
+// Loaded weights are needed only until they are in the state.
+ParameterState initial_state(const Plan& plan, PoolArenas& arenas,
+                             const scheduler::TrainConfig& config) {
+  if (!config.initialise_from) {
+    return {plan, arenas, seeded_weights(plan.table, config.seed)};
   }
-  return files.front();
+  const PretrainedWeights weights(*config.initialise_from, plan.table);
+  return {plan, arenas, weights.source()};
 }
 
 UpdateSettings update_settings(const scheduler::TrainConfig& config) {
@@ -75,12 +78,13 @@ Trainer::Trainer(const Plan& plan, const scheduler::TrainConfig& config, Trainer
     : plan_(checked(plan, config)),
       options_(std::move(options)),
       settings_(update_settings(config)),
-      data_(only_file(config.data), plan.workload.model.vocab),
+      data_(config.data, config.token_type, plan.workload.model.vocab),
       sampler_(data_, {.sequence_length = plan.workload.sequence_length,
                        .global_batch = plan.workload.global_batch,
-                       .seed = config.seed}),
+                       .seed = config.seed,
+                       .order = config.order}),
       arenas_(plan),
-      state_(plan, arenas_, seeded_weights(plan.table, config.seed)),
+      state_(initial_state(plan, arenas_, config)),
       slots_(plan, make_step_graph(plan, 1), arenas_),
       token_ids_(plan, arenas_) {
   if (plan.strategy.nvme_state > 0) {

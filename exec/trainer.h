@@ -75,7 +75,8 @@ class Trainer {
   TrainResult train(std::int64_t steps);
 
   const ParameterState& state() const { return state_; }
-  const TokenFile& data() const { return data_; }
+  const Dataset& data() const { return data_; }
+  const Sampler& sampler() const { return sampler_; }
 
  private:
   struct Window {
@@ -93,7 +94,7 @@ class Trainer {
   const scheduler::Plan& plan_;
   const TrainerOptions options_;
   const UpdateSettings settings_;
-  const TokenFile data_;
+  const Dataset data_;
   const Sampler sampler_;
   std::deque<SubModelCompute> compute_;  // by sub-model
   PoolArenas arenas_;

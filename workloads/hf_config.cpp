@@ -215,6 +215,21 @@ std::vector<std::string> supported_architectures() {
   return names;
 }
 
+// Models' first revisions have spellings that transformers does not know: they stand for the first
+// architecture that is read in the same way and has a type.
+SavedKind saved_kind(const Model& model) {
+  const Architecture* const entry = find_architecture(model.architecture);
+  OFFSTAGE_CHECK(entry != nullptr, "a model of unknown architecture: " + model.architecture);
+  const auto* found = std::ranges::find(kModelTypes, model.architecture, &ModelType::architecture);
+  if (found == kModelTypes.end()) {
+    found = std::ranges::find_if(kModelTypes, [&](const ModelType& type) {
+      return find_architecture(type.architecture)->read == entry->read;
+    });
+  }
+  OFFSTAGE_CHECK(found != kModelTypes.end(), "an architecture without a type");
+  return {found->architecture, found->type};
+}
+
 Model read_hf_config(const platform::Node& node, std::string name) {
   if (!node.is_map()) {
     throw node.error(

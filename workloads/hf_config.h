@@ -20,6 +20,12 @@ namespace offstage::workloads {
 Model read_hf_config(const platform::Document& document);
 Model read_hf_config(const platform::Node& node, std::string name);
 
+// What transformers calls a model it is to load: the keys `architectures` and `model_type`.
+struct SavedKind {
+  std::string architecture, model_type;
+};
+SavedKind saved_kind(const Model& model);
+
 // The names accepted in `architectures`, in alphabetical order.
 std::vector<std::string> supported_architectures();
 

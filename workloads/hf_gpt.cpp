@@ -44,6 +44,8 @@ void read_gpt2(const HfKeys& keys, Model& model) {
   model.positions = Positions::learned;
   model.activation = keys.activation({"activation_function", "hidden_act"}, Activation::gelu_tanh);
   model.tied_embeddings = keys.flag_or("tie_word_embeddings", true);
+  model.plain_attention_scale = keys.flag_or("scale_attn_weights", true) &&
+                                !keys.flag_or("scale_attn_by_inverse_layer_idx", false);
   if (keys.flag_or("add_cross_attention", false)) {
     throw keys.error({"add_cross_attention"},
                      "cross-attention is not supported in GPT-2; set it to false");

@@ -7,15 +7,21 @@
 namespace offstage::workloads {
 namespace {
 
-// {"rope_type": "llama3", "factor": 8.0, ...}; older files spell the key `type`.
-bool read_rope_scaled(const HfKeys& keys, const Model& model) {
-  const auto scaling = keys.find({"rope_scaling"});
-  if (!scaling) {
-    return false;
+// rope_scaling {"rope_type": "llama3", "factor": 8.0, ...}; older files spell its key `type`.
+// transformers 5 writes rope_parameters instead, with the base in it.
+void read_rope(const HfKeys& keys, Model& model) {
+  model.rope_theta = keys.number_or({"rope_theta"}, 10000.0, 1.0, 1e12);
+  if (const auto scaling = keys.find({"rope_scaling"})) {
+    const HfKeys inner(*scaling, model.architecture);
+    const auto type = inner.find({"rope_type", "type"});
+    model.rope_scaled = !type || type->text() != "default";
   }
-  const HfKeys inner(*scaling, model.architecture);
-  const auto type = inner.find({"rope_type", "type"});
-  return !type || type->text() != "default";
+  if (const auto parameters = keys.find({"rope_parameters"})) {
+    const HfKeys inner(*parameters, model.architecture);
+    model.rope_theta = inner.number_or({"rope_theta"}, model.rope_theta, 1.0, 1e12);
+    const auto type = inner.find({"rope_type"});
+    model.rope_scaled = type && type->text() != "default";
+  }
 }
 
 }  // namespace
@@ -35,8 +41,7 @@ void read_llama_shape(const HfKeys& keys, Model& model) {
   model.norm_epsilon = keys.number_or({"rms_norm_eps"}, 1e-6, 0.0, 1.0);
   model.initializer_range = keys.number_or({"initializer_range"}, 0.02, 0.0, 10.0);
   model.positions = Positions::rotary;
-  model.rope_theta = keys.number_or({"rope_theta"}, 10000.0, 1.0, 1e12);
-  model.rope_scaled = read_rope_scaled(keys, model);
+  read_rope(keys, model);
   model.sliding_window = keys.find_size({"sliding_window"}, kMaxPositions).value_or(0);
   model.activation = keys.activation({"hidden_act"}, Activation::silu);
   model.gated = true;

@@ -80,6 +80,8 @@ struct Model {
   double rope_theta = 10000.0;
   bool rope_scaled = false;         // stretched frequencies (Llama 3.1, YaRN); costs are the same
   std::int64_t sliding_window = 0;  // tokens a token attends to; 0: all. Costs are those of all
+  // Scores are divided by the square root of head_dim, and by nothing else; costs are the same.
+  bool plain_attention_scale = true;
   Activation activation = Activation::gelu_tanh;
   bool gated = false;  // three feed-forward matrices, not two
   bool qkv_bias = true, attention_out_bias = true, ffn_bias = true, head_bias = false;

@@ -19,10 +19,11 @@ class Reference {
  public:
   Reference(const Plan& plan, const scheduler::TrainConfig& config)
       : plan_(plan),
-        file_(config.data.front(), plan.workload.model.vocab),
-        sampler_(file_, {.sequence_length = plan.workload.sequence_length,
+        data_(config.data, config.token_type, plan.workload.model.vocab),
+        sampler_(data_, {.sequence_length = plan.workload.sequence_length,
                          .global_batch = plan.workload.global_batch,
-                         .seed = config.seed}),
+                         .seed = config.seed,
+                         .order = config.order}),
         config_(config),
         settings_{static_cast<float>(config.learning_rate), static_cast<float>(config.beta1),
                   static_cast<float>(config.beta2), static_cast<float>(config.epsilon),
@@ -163,7 +164,7 @@ class Reference {
   }
 
   const Plan& plan_;
-  const TokenFile file_;
+  const Dataset data_;
   const Sampler sampler_;
   const scheduler::TrainConfig config_;
   const AdamW settings_;

@@ -106,6 +106,34 @@ TEST_CASE("stretched rotations and sliding windows are noticed where they are in
   CHECK(load("qwen2-7b").sliding_window == 0);  // set, but use_sliding_window is false
 }
 
+TEST_CASE("the rotary base is read from transformers 5's rope_parameters too", "[workloads][unit]") {
+  const std::string sizes = R"({"model_type": "llama", "vocab_size": 8, "hidden_size": 8,
+    "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, )";
+  const Model plain =
+      read(sizes + R"("rope_parameters": {"rope_theta": 5000.0, "rope_type": "default"}})");
+  CHECK(plain.rope_theta == 5000.0);
+  CHECK_FALSE(plain.rope_scaled);
+  CHECK(read(sizes + R"("rope_parameters": {"rope_type": "llama3", "factor": 8.0}})").rope_scaled);
+  CHECK(read(sizes + R"("rope_theta": 7000.0})").rope_theta == 7000.0);
+}
+
+TEST_CASE("GPT-2's own ways to scale attention are noticed", "[workloads][unit]") {
+  CHECK(load("gpt2").plain_attention_scale);
+  CHECK_FALSE(read(R"({"model_type": "gpt2", "vocab_size": 8, "n_positions": 8, "n_embd": 8,
+    "n_layer": 1, "n_head": 2, "scale_attn_by_inverse_layer_idx": true})")
+                  .plain_attention_scale);
+}
+
+TEST_CASE("a model is saved under names that transformers knows", "[workloads][unit]") {
+  CHECK(saved_kind(load("gpt2")).model_type == "gpt2");
+  CHECK(saved_kind(load("qwen2-7b")).model_type == "qwen2");
+  CHECK(saved_kind(load("mistral-7b")).architecture == "MistralForCausalLM");
+  Model first_llama = load("llama-2-7b");
+  first_llama.architecture = "LLaMAForCausalLM";  // of the first revision's config.json
+  CHECK(saved_kind(first_llama).architecture == "LlamaForCausalLM");
+  CHECK(saved_kind(first_llama).model_type == "llama");
+}
+
 TEST_CASE("BERT and T5 are counted but not planned", "[workloads][unit]") {
   CHECK_FALSE(plannable(load("bert-large-uncased")));
   CHECK_FALSE(plannable(load("t5-11b")));
