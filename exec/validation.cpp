@@ -1,0 +1,146 @@
+#include "exec/validation.h"
+
+#include <exception>
+#include <span>
+#include <thread>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "platform/error.h"
+#include "scheduler/plan_ledger.h"
+#include "scheduler/step_graph.h"
+
+namespace offstage::exec {
+
+using scheduler::SlotId;
+using scheduler::SlotKind;
+using scheduler::StatePlace;
+using scheduler::SubModel;
+
+namespace {
+
+constexpr std::size_t kActivations = 2;  // what a sub-model reads, and what it hands on
+
+}  // namespace
+
+Validation::Validation(const scheduler::Plan& plan, const scheduler::ValidationConfig& config,
+                       scheduler::TokenType type)
+    : plan_(plan),
+      batches_(config.batches),
+      data_(config.data, type, plan.workload.model.vocab),
+      sampler_(data_, {.sequence_length = plan.workload.sequence_length,
+                       .global_batch = plan.workload.global_batch,
+                       .seed = 0,
+                       .order = SampleOrder::sequential}),
+      slots_(static_cast<std::size_t>(plan.gpus())) {
+  const std::int64_t wanted = batches_ * plan.workload.global_batch;
+  if (sampler_.places() < wanted) {
+    throw Error(
+        ErrorCode::bad_input,
+        fmt::format("train.validation.data ({}) holds {} sequences of {} tokens; {} batches "
+                    "of {} need {}",
+                    fmt::join(config.data, ", "), sampler_.places(), plan.workload.sequence_length,
+                    batches_, plan.workload.global_batch, wanted));
+  }
+  const scheduler::TaskGraph graph = make_step_graph(plan, 1);
+  for (SlotId id = 0; id < graph.slots.size(); ++id) {
+    GpuSlots& gpu = slots_[graph.slots[id].gpu];
+    if (graph.slots[id].kind == SlotKind::weights && !gpu.weights) gpu.weights = id;
+    if (graph.slots[id].kind == SlotKind::activation && gpu.activations.size() < kActivations) {
+      gpu.activations.push_back(id);
+    }
+  }
+}
+
+double Validation::loss(const Workplace& place) const {
+  const auto gpus = static_cast<std::size_t>(plan_.gpus());
+  const auto micro_batches = static_cast<std::size_t>(plan_.micro_batches());
+  std::vector<double> losses(gpus * micro_batches);
+  double sum = 0.0;
+  for (std::int64_t batch = 0; batch < batches_; ++batch) {
+    std::vector<std::exception_ptr> failures(gpus);
+    {
+      std::vector<std::jthread> others;
+      const auto work = [&](std::size_t gpu) {
+        try {
+          set_compute_threads(1);  // as in training: more threads sum in another order
+          run_gpu(place, static_cast<std::int64_t>(gpu), batch, &losses[gpu * micro_batches]);
+        } catch (...) {
+          failures[gpu] = std::current_exception();
+        }
+      };
+      for (std::size_t gpu = 1; gpu < gpus; ++gpu) others.emplace_back(work, gpu);
+      work(0);
+    }
+    for (const std::exception_ptr& failure : failures) {
+      if (failure) std::rethrow_exception(failure);
+    }
+    double of_batch = 0.0;
+    for (const double loss : losses) of_batch += loss;
+    sum += of_batch / static_cast<double>(plan_.workload.tokens_per_step());
+  }
+  return sum / static_cast<double>(batches_);
+}
+
+void Validation::run_gpu(const Workplace& place, std::int64_t gpu, std::int64_t batch,
+                         double* losses) const {
+  const auto& device = plan_.machine.gpus[static_cast<std::size_t>(gpu)];
+  const ArenaScope scope(place.arenas.at(device.pool),
+                         {fmt::format("validation on {}", device.name), "working space"});
+  for (std::int64_t m = 0; m < plan_.micro_batches(); ++m) {
+    load_tokens(place, gpu, batch, m);
+    losses[m] = run_micro_batch(place, gpu, m);
+  }
+}
+
+double Validation::run_micro_batch(const Workplace& place, std::int64_t gpu,
+                                   std::int64_t micro_batch) const {
+  const auto& activations = slots_[static_cast<std::size_t>(gpu)].activations;
+  const Tokens tokens{place.token_ids.inputs(gpu, micro_batch).data(),
+                      place.token_ids.targets(gpu, micro_batch).data()};
+  const float* input = nullptr;
+  double loss = 0.0;
+  for (std::size_t k = 0; k < plan_.submodels.size(); ++k) {
+    const SubModelCompute& compute = place.compute[k];
+    float* const output =
+        compute.has_head() ? nullptr : place.slots.floats(activations[k % activations.size()]);
+    loss += compute.forward(weights(place, gpu, k), tokens, input, output);
+    input = output;
+  }
+  return loss;
+}
+
+// As TaskRunner's tasks find them.
+void Validation::load_tokens(const Workplace& place, std::int64_t gpu, std::int64_t batch,
+                             std::int64_t micro_batch) const {
+  const std::int64_t rows = plan_.strategy.micro_batch;
+  const auto length = static_cast<std::size_t>(plan_.workload.sequence_length);
+  const std::int64_t first = (gpu * plan_.micro_batches() + micro_batch) * rows;
+  const auto inputs = place.token_ids.inputs(gpu, micro_batch);
+  const auto targets = place.token_ids.targets(gpu, micro_batch);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::size_t begin = static_cast<std::size_t>(row) * length;
+    sampler_.sequence(batch, first + row, inputs.subspan(begin, length),
+                      targets.subspan(begin, length));
+  }
+}
+
+Weights Validation::weights(const Workplace& place, std::int64_t gpu, std::size_t submodel) const {
+  const SubModel& part = plan_.submodels[submodel];
+  const float* flat = nullptr;
+  if (uses_weight_slot(plan_, part)) {
+    float* const slot = place.slots.floats(*slots_[static_cast<std::size_t>(gpu)].weights);
+    place.state.read_weights(submodel, {0, part.moved()}, slot);
+    flat = slot;
+  } else {
+    // What the last update left on the CPU comes on with the next step only.
+    if (part.state == StatePlace::resident_weights) {
+      place.state.renew_resident_weights(submodel, gpu);
+    }
+    flat = place.state.resident_weights(submodel, gpu);
+  }
+  return {.own = flat + part.borrowed, .tied = part.borrowed > 0 ? flat : nullptr};
+}
+
+}  // namespace offstage::exec
