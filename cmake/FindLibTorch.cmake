@@ -1,7 +1,8 @@
 # LibTorch from a PyTorch wheel, as imported targets. PyTorch's own package file is not used: it
 # probes GPU architectures in a way CMake 3.25 does not know and links every CUDA library.
 #
-#   LibTorch::cpu    headers, libtorch_cpu, libc10
+#   LibTorch::cpu      headers, libtorch_cpu, libc10
+#   LibTorch_PYTHON    the Python that can import this torch (variable)
 #
 # -DLIBTORCH=DIR takes another PyTorch: DIR holds include/ and lib/ (in Python: torch.__path__[0]).
 # Without it, the one scripts/setup.sh put into the user's cache folder is taken.
@@ -42,6 +43,14 @@ foreach(directory IN LISTS offstage_cuda_library_dirs)
     list(APPEND LibTorch_RUNTIME_DIRS "${directory}")
   endif()
 endforeach()
+
+# The Python whose torch this is, for tests that compare with PyTorch: DIR is
+# VENV/lib/python3.N/site-packages/torch. Debian's own where the folder lies elsewhere.
+cmake_path(APPEND LibTorch_ROOT_DIR "../../../../bin/python" OUTPUT_VARIABLE LibTorch_PYTHON)
+cmake_path(NORMAL_PATH LibTorch_PYTHON)
+if(NOT EXISTS "${LibTorch_PYTHON}")
+  set(LibTorch_PYTHON python3)
+endif()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(

@@ -2,9 +2,13 @@
 # Installs what offstage needs on Debian 12: packages, and LibTorch in a virtual environment inside
 # ${XDG_CACHE_HOME:-~/.cache}/offstage. Run it as often as you like; with nothing to do it takes a
 # fraction of a second. It writes nowhere else outside the checkout.
+#   scripts/setup.sh            what building needs
+#   scripts/setup.sh --tests    also PyTorch's own dependencies and transformers, into the same
+#                               environment: tests compare with them
 set -euo pipefail
 
 torch_version=2.11.0
+transformers_version=5.23.0  # the newest that was there, November 2026; wants Python 3.10 or newer
 # The CUDA 13.0 libraries libtorch_cpu asks for by name, also where there is no GPU.
 cuda_wheels=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
 
@@ -85,5 +89,29 @@ install_torch() {
   fi
 }
 
+# PyTorch from Python loads the CUDA libraries it was built with, some 3 GB, also without a GPU.
+install_test_packages() {
+  local venv site
+  venv="${XDG_CACHE_HOME:-$HOME/.cache}/offstage/venv-torch-$torch_version"
+  site=$(echo "$venv"/lib/python3*/site-packages)
+  # Installed last: where it is, so is all the rest.
+  [ -e "$site/transformers-$transformers_version.dist-info/RECORD" ] && return
+  say "installing transformers $transformers_version and what PyTorch needs in Python"
+  "$venv/bin/python" -m pip install -q --retries 5 "torch==$torch_version" numpy safetensors >&2
+  "$venv/bin/python" -m pip install -q --retries 5 "torch==$torch_version" \
+    "transformers==$transformers_version" >&2
+}
+
+tests=no
+case "${1:-}" in
+  "") ;;
+  --tests) tests=yes ;;
+  *)
+    say "no option '$1'; there is --tests"
+    exit 2
+    ;;
+esac
+
 install_packages
 install_torch
+if [ $tests = yes ]; then install_test_packages; fi

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 say() { printf '\n== %s\n' "$*"; }
 
 say "set-up"
-scripts/setup.sh
+scripts/setup.sh --tests
 
 say "format"
 git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format --dry-run --Werror
