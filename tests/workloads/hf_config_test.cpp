@@ -106,7 +106,8 @@ TEST_CASE("stretched rotations and sliding windows are noticed where they are in
   CHECK(load("qwen2-7b").sliding_window == 0);  // set, but use_sliding_window is false
 }
 
-TEST_CASE("the rotary base is read from transformers 5's rope_parameters too", "[workloads][unit]") {
+TEST_CASE("the rotary base is read from transformers 5's rope_parameters too",
+          "[workloads][unit]") {
   const std::string sizes = R"({"model_type": "llama", "vocab_size": 8, "hidden_size": 8,
     "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, )";
   const Model plain =
