@@ -40,6 +40,24 @@ void free_tensor_memory(void* data) {
       header);  // NOLINT(cppcoreguidelines-owning-memory): LibTorch frees through a C function
 }
 
+class SystemMemory final : public BlockSource {
+ public:
+  std::byte* allocate(platform::Bytes bytes) override {
+    void* memory = mmap(nullptr, static_cast<std::size_t>(bytes.value), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      return nullptr;
+    }
+    // Passes over state end in fewer page walks (results/optimizer). Only whole large pages inside
+    // the mapping are made, so that it takes no more memory; a kernel without them says no.
+    madvise(memory, static_cast<std::size_t>(bytes.value), MADV_HUGEPAGE);
+    return static_cast<std::byte*>(memory);
+  }
+  void release(std::byte* block, platform::Bytes bytes) noexcept override {
+    munmap(block, static_cast<std::size_t>(bytes.value));
+  }
+};
+
 class ArenaAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t size) override {
@@ -73,8 +91,13 @@ class ArenaAllocator final : public c10::Allocator {
 
 }  // namespace
 
-Arena::Arena(std::string name, platform::Bytes capacity)
-    : name_(std::move(name)), capacity_(capacity) {}
+BlockSource& system_memory() {
+  static SystemMemory memory;  // holds nothing
+  return memory;
+}
+
+Arena::Arena(std::string name, platform::Bytes capacity, BlockSource& source)
+    : name_(std::move(name)), capacity_(capacity), source_(source) {}
 
 Arena::~Arena() {
   OFFSTAGE_CHECK(live_ == 0, fmt::format("arena {} ends with {} bytes live", name_, live_.load()));
@@ -112,18 +135,13 @@ Buffer::Buffer(Arena& arena, const std::string& line, platform::Bytes size) : si
   if (size.value == 0) {
     return;
   }
-  void* memory = mmap(nullptr, static_cast<std::size_t>(size.value), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
+  data_ = arena.source().allocate(size);
+  if (data_ == nullptr) {
     drop();
     throw Error(ErrorCode::out_of_memory,
                 fmt::format("{}: the machine has no memory for '{}' of {} bytes", arena.name(),
                             line, size.value));
   }
-  data_ = static_cast<std::byte*>(memory);
-  // Passes over state end in fewer page walks (results/optimizer). Only whole large pages inside
-  // the mapping are made, so that it takes no more memory; a kernel without them says no.
-  madvise(memory, static_cast<std::size_t>(size.value), MADV_HUGEPAGE);
 }
 
 Buffer::~Buffer() { drop(); }
@@ -145,7 +163,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 
 void Buffer::drop() noexcept {
   if (data_ != nullptr) {
-    munmap(data_, static_cast<std::size_t>(size_.value));
+    arena_->source().release(data_, size_);
   }
   if (arena_ != nullptr) {
     arena_->release(size_);

@@ -24,6 +24,19 @@ struct Activity {
   std::string ledger_line;  // of the plan: "working space"
 };
 
+// Where the buffers of an arena come from: this computer's memory, a GPU's, or memory that a GPU
+// copies from. Blocks begin on a page and hold zeros.
+class BlockSource {
+ public:
+  virtual ~BlockSource() = default;
+  // Null when there is no room. Precondition: bytes > 0.
+  virtual std::byte* allocate(platform::Bytes bytes) = 0;
+  virtual void release(std::byte* block, platform::Bytes bytes) noexcept = 0;
+};
+
+// Pages of this computer's memory, mapped when they are first touched.
+BlockSource& system_memory();
+
 // Note [Bytes charged are bytes asked]
 // An allocation is charged exactly what was asked for: a tensor's nbytes, a buffer's size. The
 // 64-byte header in front of a tensor and the rounding of the real allocation are not charged, so
@@ -34,13 +47,15 @@ struct Activity {
 // live.
 class Arena {
  public:
-  Arena(std::string name, platform::Bytes capacity);
+  // Owner: the source outlives the arena.
+  Arena(std::string name, platform::Bytes capacity, BlockSource& source = system_memory());
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
   const std::string& name() const { return name_; }
   platform::Bytes capacity() const { return capacity_; }
+  BlockSource& source() const { return source_; }
   platform::Bytes live() const { return {live_.load()}; }
   platform::Bytes peak() const { return {peak_.load()}; }
   // From here on peak() is the most since now.
@@ -54,13 +69,14 @@ class Arena {
  private:
   std::string name_;
   platform::Bytes capacity_;
+  BlockSource& source_;
   std::atomic<std::int64_t> live_{0};
   std::atomic<std::int64_t> peak_{0};
 };
 
 // Memory of exact size held for the length of a run: a slot on a virtual GPU, optimizer state on a
-// socket. Page-aligned, zeros at first, charged to its arena. Whole pages are mapped, so that a
-// drive may be read into it in blocks of a page.
+// socket. Page-aligned, zeros at first, charged to its arena, taken from the arena's source. Of
+// CPU memory whole pages are mapped, so that a drive may be read into it in blocks of a page.
 class Buffer {
  public:
   Buffer() = default;
