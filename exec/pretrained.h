@@ -71,6 +71,7 @@ void require_saveable(const scheduler::TrainConfig& config);
 // Errors: Error(io) naming the file (a full disk); Error(bad_input) naming a weight that is not
 // finite or too large for f16; those of the source.
 void save_pretrained(const scheduler::SaveConfig& save, const workloads::Workload& workload,
-                     const workloads::LayerTable& table, const WeightSource& weights);
+                     const workloads::LayerTable& table, const WeightSource& weights,
+                     std::int64_t largest_file_bytes = kLargestFileBytes);
 
 }  // namespace offstage::exec

@@ -41,8 +41,9 @@ struct Extent {
 
 class SafetensorsReader {
  public:
-  // Errors: Error(io) when a file can't be read; Error(bad_input) naming the file for a header that
-  // is malformed, offsets outside the file or that overlap, or a size that is not the shape's.
+  // Errors: Error(io) when a file can't be read; Error(bad_input) for a folder without any, or
+  // naming the file for a header that is malformed, offsets outside the file or that overlap, or a
+  // size that is not the shape's.
   explicit SafetensorsReader(const std::string& path);
 
   bool contains(const std::string& name) const { return tensors_.contains(name); }
@@ -72,11 +73,13 @@ class SafetensorsReader {
   std::map<std::string, Entry> tensors_;
 };
 
+// Hugging Face's own default. Source: transformers PreTrainedModel.save_pretrained,
+// max_shard_size="5GB" of versions 4.
+constexpr std::int64_t kLargestFileBytes = 5'000'000'000;
+
 struct SafetensorsOptions {
   StoredType type = StoredType::f32;
-  // Hugging Face's own default. Source: transformers PreTrainedModel.save_pretrained,
-  // max_shard_size="5GB" of versions 4.
-  std::int64_t largest_file_bytes = 5'000'000'000;
+  std::int64_t largest_file_bytes = kLargestFileBytes;  // but for a larger tensor
 };
 
 // Fills in elements first ... first + out.size() - 1 of tensors[index].

@@ -78,7 +78,14 @@ SafetensorsReader::SafetensorsReader(const std::string& path) : path_(path) {
   if (fs::is_directory(path) && fs::exists(index)) {
     open_index(index.string());
   } else if (fs::is_directory(path)) {
-    open_file((fs::path(path) / "model.safetensors").string());
+    const fs::path single = fs::path(path) / "model.safetensors";
+    if (!fs::exists(single)) {
+      throw Error(ErrorCode::bad_input,
+                  fmt::format("{}: has neither {} nor {}; offstage reads no other formats, such as "
+                              "pytorch_model.bin",
+                              path, single.filename().string(), index.filename().string()));
+    }
+    open_file(single.string());
   } else if (path.ends_with(".json")) {
     open_index(path);
   } else {

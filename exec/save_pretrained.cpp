@@ -151,13 +151,14 @@ void require_saveable(const scheduler::TrainConfig& config) {
 }
 
 void save_pretrained(const scheduler::SaveConfig& save, const workloads::Workload& workload,
-                     const LayerTable& table, const WeightSource& weights) {
+                     const LayerTable& table, const WeightSource& weights,
+                     std::int64_t largest_file_bytes) {
   make_folder(save.directory);
   AtomicFile config((fs::path(save.directory) / "config.json").string());
   config.write(saved_config(workload, save.type));
   const Tensors tensors = all_tensors(table);
   const auto written = write_safetensors(
-      save.directory, tensors.list, {.type = stored_type(save.type)},
+      save.directory, tensors.list, {stored_type(save.type), largest_file_bytes},
       [&](std::size_t index, std::int64_t first, std::span<float> out) {
         weights(tensors.places[index].layer, tensors.places[index].first + first, out);
         require_storable(tensors.list[index].name, out, save.type);

@@ -17,10 +17,11 @@
 #include "workloads/hf_config.h"
 
 // What offstage computes from a checkpoint, for a test in Python to hold against transformers.
-//   offstage_logits CHECKPOINT_FOLDER TOKENS.bin LOGITS_OUT
+//   offstage_logits CHECKPOINT_FOLDER TOKENS.bin LOGITS_OUT [COPY_FOLDER]
 // One sequence: all tokens of the file but the last. Writes their logits, [tokens, vocab] in f32,
 // and prints the mean loss. The layers below the head and the loss are offstage's; the head hands
-// out no logits, so that they are made from its input and weights with torch's functions.
+// out no logits, so that they are made from its input and weights with torch's functions. With a
+// fourth argument the checkpoint is saved again there, in many small files.
 namespace offstage::exec {
 namespace {
 
@@ -54,15 +55,26 @@ at::Tensor logits_of(const workloads::Model& model, const Floats& head, const Fl
   return at::mm(normed, view_of(matrix, {model.vocab, model.hidden}).t());
 }
 
-void run(const std::string& checkpoint, const std::string& tokens_file, const std::string& out) {
+void save_copy(const PretrainedWeights& weights, const workloads::LayerTable& table,
+               const platform::Document& config, const std::string& folder) {
+  constexpr std::int64_t kSmall = 20'000;
+  workloads::Workload workload;
+  workload.model = table.model;
+  workload.model_config = config.root().json();
+  save_pretrained({folder, scheduler::SavedType::f32}, workload, table, weights.source(), kSmall);
+}
+
+void run(const std::string& checkpoint, const std::string& tokens_file, const std::string& out,
+         const std::string& copy) {
   set_compute_threads(1);
-  const auto model =
-      workloads::read_hf_config(platform::Document::load(checkpoint + "/config.json"));
+  const auto config = platform::Document::load(checkpoint + "/config.json");
+  const auto model = workloads::read_hf_config(config);
   const Dataset data({tokens_file}, TokenType::automatic, model.vocab);
   const std::int64_t length = data.files().front().size() - 1;
   const auto table = workloads::make_layer_table(
       model, {.micro_batch = 1, .sequence_length = length, .precision = platform::Precision::f32});
   const PretrainedWeights weights(checkpoint, table);
+  if (!copy.empty()) save_copy(weights, table, config, copy);
   const std::size_t last = table.layers.size() - 1;
   const Floats below = read_layers(weights, table, 0, last);
   const Floats head = read_layers(weights, table, last, last + 1);
@@ -88,12 +100,13 @@ void run(const std::string& checkpoint, const std::string& tokens_file, const st
 }  // namespace offstage::exec
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fputs("usage: offstage_logits CHECKPOINT_FOLDER TOKENS.bin LOGITS_OUT\n", stderr);
+  if (argc != 4 && argc != 5) {
+    std::fputs("usage: offstage_logits CHECKPOINT_FOLDER TOKENS.bin LOGITS_OUT [COPY_FOLDER]\n",
+               stderr);
     return 2;
   }
   try {
-    offstage::exec::run(argv[1], argv[2], argv[3]);
+    offstage::exec::run(argv[1], argv[2], argv[3], argc == 5 ? argv[4] : "");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 3;

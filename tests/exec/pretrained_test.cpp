@@ -175,22 +175,32 @@ TEST_CASE("the saved config is the workload's, with what transformers needs", "[
   CHECK(config["rope_theta"] == 5000.0);
 }
 
-TEST_CASE("files of an earlier save in more parts do not outlive the next one", "[exec]") {
+TEST_CASE("files of an earlier save in more parts, or in one, do not outlive the next", "[exec]") {
   const Workload workload = workload_of(kGpt2);
   const LayerTable table = table_of(workload.model, 1, 8);
   const LayerArrays weights = make_weights(table, 3);
   const Folder folder("pretrained-leftover");
-  for (const char* const name :
-       {"model.safetensors.index.json", "model-00001-of-00002.safetensors", "notes.txt"}) {
-    std::ofstream(folder.file(name)) << "{}";
-  }
-  save_pretrained({folder.path(), SavedType::f32}, workload, table, source_of(weights));
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder.path())) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::ranges::sort(names);
-  CHECK(names == std::vector<std::string>{"config.json", "model.safetensors", "notes.txt"});
+  std::ofstream(folder.file("notes.txt")) << "mine";
+  const auto files_after = [&](std::int64_t largest_file_bytes) {
+    save_pretrained({folder.path(), SavedType::f32}, workload, table, source_of(weights),
+                    largest_file_bytes);
+    CHECK(layer_of(PretrainedWeights(folder.path(), table), table, 2) == weights[2]);
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder.path())) {
+      names.push_back(entry.path().filename().string());
+    }
+    std::ranges::sort(names);
+    return names;
+  };
+  // Each block has 12 x 8^2 + 13 x 8 = 872 parameters, the ends 13 x 8 + 8 x 8 + 2 x 8 = 184: 7712
+  // bytes in all. No tensor is larger than 4 x 8^2 x 4 = 1024 bytes, so that two files of 5000 do.
+  const std::vector<std::string> one{"config.json", "model.safetensors", "notes.txt"};
+  const std::vector<std::string> two{"config.json", "model-00001-of-00002.safetensors",
+                                     "model-00002-of-00002.safetensors",
+                                     "model.safetensors.index.json", "notes.txt"};
+  CHECK(files_after(kLargestFileBytes) == one);
+  CHECK(files_after(5000) == two);
+  CHECK(files_after(kLargestFileBytes) == one);
 }
 
 TEST_CASE("a bare model's names, old constants and a copy of a tied head are read", "[exec]") {

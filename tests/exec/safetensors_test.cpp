@@ -118,6 +118,7 @@ TEST_CASE("a malformed file is refused by name", "[exec]") {
   std::ofstream(path, std::ios::binary) << "123";
   CHECK_THROWS_WITH(SafetensorsReader(path), Catch::Contains("shorter"));
   CHECK_THROWS_WITH(SafetensorsReader(folder.file("none")), Catch::Contains("can't be opened"));
+  CHECK_THROWS_WITH(SafetensorsReader(folder.path()), Catch::Contains("neither model.safetensors"));
 }
 
 TEST_CASE("a tensor that is missing or of another type is named", "[exec]") {

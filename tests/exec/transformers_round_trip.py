@@ -127,6 +127,20 @@ class RoundTrip(unittest.TestCase):
             self.assertIn("wte.weight", file.keys())
         self.assert_same_logits(self.folder / "bare", model)
 
+    def test_what_offstage_saves_in_many_files_is_the_same_model(self):
+        for name, config in models():
+            with self.subTest(name):
+                model = make(config)
+                model.save_pretrained(self.folder / name)
+                make_tokens(SEQUENCE + 1).tofile(self.folder / "probe.bin")
+                copy = self.folder / (name + "-copy")
+                run(LOGITS, self.folder / name, self.folder / "probe.bin",
+                    self.folder / "logits", copy)
+                self.assertTrue((copy / "model.safetensors.index.json").exists())
+                state = load(copy).state_dict()
+                for key, tensor in model.state_dict().items():
+                    self.assertTrue(torch.equal(tensor, state[key]), key)
+
     def write_config(self, checkpoint, saved, kind):
         """A run of 20 steps over consecutive sequences, on two virtual GPUs."""
         (self.folder / "run.yaml").write_text(json.dumps({
