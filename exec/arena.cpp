@@ -58,6 +58,24 @@ class SystemMemory final : public BlockSource {
   }
 };
 
+void* allocate_charged(std::size_t size) {
+  const platform::Bytes bytes{static_cast<std::int64_t>(size)};
+  Arena* owner = current_scope != nullptr ? &current_scope->arena() : nullptr;
+  if (owner != nullptr) {
+    owner->charge(bytes, current_scope->activity());
+  }
+  const std::size_t whole_lines = (size + sizeof(Header) - 1) / sizeof(Header) * sizeof(Header);
+  void* memory = std::aligned_alloc(alignof(Header), sizeof(Header) + whole_lines);
+  if (memory == nullptr) {
+    if (owner != nullptr) {
+      owner->release(bytes);
+    }
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("the machine has no memory for a tensor of {} bytes", size));
+  }
+  return new (memory) Header{owner, bytes.value} + 1;
+}
+
 class ArenaAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t size) override {
@@ -67,25 +85,6 @@ class ArenaAllocator final : public c10::Allocator {
   c10::DeleterFnPtr raw_deleter() const override { return &free_tensor_memory; }
   void copy_data(void* to, const void* from, std::size_t size) const override {
     std::memcpy(to, from, size);
-  }
-
- private:
-  static void* allocate_charged(std::size_t size) {
-    const platform::Bytes bytes{static_cast<std::int64_t>(size)};
-    Arena* owner = current_scope != nullptr ? &current_scope->arena() : nullptr;
-    if (owner != nullptr) {
-      owner->charge(bytes, current_scope->activity());
-    }
-    const std::size_t whole_lines = (size + sizeof(Header) - 1) / sizeof(Header) * sizeof(Header);
-    void* memory = std::aligned_alloc(alignof(Header), sizeof(Header) + whole_lines);
-    if (memory == nullptr) {
-      if (owner != nullptr) {
-        owner->release(bytes);
-      }
-      throw Error(ErrorCode::out_of_memory,
-                  fmt::format("the machine has no memory for a tensor of {} bytes", size));
-    }
-    return new (memory) Header{owner, bytes.value} + 1;
   }
 };
 
@@ -178,6 +177,11 @@ ArenaScope::ArenaScope(Arena& arena, Activity activity)
 }
 
 ArenaScope::~ArenaScope() { current_scope = outer_; }
+
+Temporary::Temporary(platform::Bytes size)
+    : data_(size.value == 0 ? nullptr : allocate_charged(static_cast<std::size_t>(size.value))) {}
+
+Temporary::~Temporary() { free_tensor_memory(data_); }
 
 void install_arena_allocator() {
   // Lives as long as the process: LibTorch frees tensors in destructors of static objects.

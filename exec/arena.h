@@ -114,6 +114,21 @@ class ArenaScope {
   const ArenaScope* outer_;
 };
 
+// Memory of one task, charged to the calling thread's ArenaScope as a tensor is, not zeroed.
+// Errors: Error(out_of_memory), as a tensor's.
+class Temporary {
+ public:
+  explicit Temporary(platform::Bytes size);
+  ~Temporary();
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+
+  float* floats() const { return static_cast<float*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+};
+
 // Makes LibTorch allocate CPU tensors through arenas. Threads without an ArenaScope go uncharged.
 // Thread: before any other thread uses LibTorch; a second call does nothing.
 void install_arena_allocator();

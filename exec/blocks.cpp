@@ -222,6 +222,10 @@ KeptActivations::Parts SubModelCompute::Parts::keep(const Weights& weights, cons
 double SubModelCompute::Parts::backward(const Weights& weights, const Tokens& tokens,
                                         const Pass& pass, KeptActivations::Parts kept) const {
   std::vector<at::Tensor>& inputs = kept.inputs;
+  if (!embedding) {
+    // Where the boundary input lies now: on the way forward it may have been elsewhere.
+    inputs.front() = view_of(pass.input, context.tokens(), context.model.hidden);
+  }
   const bool embedding_alone = embedding && blocks.empty() && !head;
   // One array carries the gradient back from layer to layer. It is never the one of the boundary
   // input, which the lowest layer still reads.

@@ -97,7 +97,7 @@ class SubModelCompute {
     Gradients gradients;
   };
   // Recomputes forward from the boundary input, keeping, and runs backward; with what forward_keep
-  // kept for this input, which is used up, only the latter. Returns as forward does.
+  // kept for an input of these numbers, which is used up, only the latter. Returns as forward does.
   double backward(const Weights& weights, const Tokens& tokens, const Pass& pass,
                   std::unique_ptr<KeptActivations> kept = nullptr) const;
 

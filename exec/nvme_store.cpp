@@ -1,26 +1,86 @@
 #include "exec/nvme_store.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
 #include <fmt/format.h>
 
+#include "platform/error.h"
 #include "scheduler/plan_ledger.h"
 
 namespace offstage::exec {
 
 using platform::Bytes;
+using scheduler::Range;
+using scheduler::StatePlace;
 
-NvmeStore::NvmeStore(const scheduler::Plan& plan, PoolArenas& arenas, const std::string& directory)
-    : buffers_(plan.submodels.size()) {
+namespace {
+
+// Memory as scratch_file.h, Note [Blocks of a page], wants it.
+class Pages {
+ public:
+  explicit Pages(std::int64_t bytes) {
+    const auto block = static_cast<std::size_t>(ScratchFile::kBlock);
+    const std::size_t blocks = (static_cast<std::size_t>(bytes) + block - 1) / block;
+    data_.reset(static_cast<std::byte*>(std::aligned_alloc(block, blocks * block)));
+    if (data_ == nullptr) {
+      throw Error(ErrorCode::out_of_memory,
+                  fmt::format("no memory for {} bytes of state on their way to a drive", bytes));
+    }
+  }
+  std::byte* data() const { return data_.get(); }
+
+ private:
+  struct Free {
+    // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): aligned_alloc's counterpart
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+};
+
+bool on_nvme(const scheduler::Plan& plan, std::size_t submodel) {
+  return plan.submodels[submodel].state == StatePlace::nvme;
+}
+
+bool in_planes(const scheduler::Plan& plan) {
+  return plan.workload.precision == platform::Precision::bf16;
+}
+
+// Calls visit(submodel, gpu, shard, elements of it, place of the first in the piece) for each shard
+// with parameters first ... first + count - 1.
+template <typename Visit>
+void for_shards(const scheduler::Plan& plan, const ParameterState& state, Range parameters,
+                const Visit& visit) {
+  for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
+    for (std::int64_t gpu = 0; gpu < plan.gpus(); ++gpu) {
+      const StateShard shard = state.shard(k, gpu);
+      const std::int64_t first = shard.first_parameter;
+      const Range both{std::max(parameters.begin, first),
+                       std::min(parameters.end, first + shard.range.size())};
+      if (!both.empty()) {
+        visit(k, static_cast<std::size_t>(gpu), shard, Range{both.begin - first, both.end - first},
+              both.begin - parameters.begin);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+NvmeStore::NvmeStore(const scheduler::Plan& plan, PoolArenas& arenas, const std::string& directory,
+                     const WeightSource& source)
+    : plan_(plan), buffers_(plan.submodels.size()) {
   const auto& machine = plan.machine;
   for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
     std::vector<Bytes> sizes;
     Bytes total;
     for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
-      if (plan.submodels[k].state != scheduler::StatePlace::nvme) {
+      if (!on_nvme(plan, k)) {
         continue;
       }
-      const auto range = owned_range(plan.submodels[k], static_cast<std::int64_t>(gpu));
       buffers_[k] = sizes.size();
-      sizes.push_back({range.size() * scheduler::nvme_bytes(plan)});
+      sizes.push_back({size(k, gpu)});
       total += sizes.back();
     }
     const auto& name = machine.gpus[gpu].name;
@@ -30,6 +90,29 @@ NvmeStore::NvmeStore(const scheduler::Plan& plan, PoolArenas& arenas, const std:
     arena.charge(total, {"set-up", "NVMe state of " + name});
     charges_.emplace_back(&arena, Release{total});
   }
+  if (in_planes(plan)) {
+    write_lower_planes(source);
+  }
+}
+
+std::int64_t NvmeStore::size(std::size_t submodel, std::size_t gpu) const {
+  return owned_range(plan_.submodels[submodel], static_cast<std::int64_t>(gpu)).size() *
+         scheduler::nvme_bytes(plan_);
+}
+
+void NvmeStore::write_lower_planes(const WeightSource& source) {
+  for (std::size_t k = 0; k < plan_.submodels.size(); ++k) {
+    for (std::size_t gpu = 0; on_nvme(plan_, k) && gpu < files_.size(); ++gpu) {
+      const Range range = owned_range(plan_.submodels[k], static_cast<std::int64_t>(gpu));
+      const Pages pages(size(k, gpu));
+      std::fill_n(pages.data(), size(k, gpu), std::byte{});
+      std::vector<float> weights(static_cast<std::size_t>(range.size()));
+      fill_weights(plan_, k, range, source, weights.data());
+      const StateShard shard = with_drive_state(plan_, {.range = range}, pages.data());
+      std::transform(weights.begin(), weights.end(), shard.master_planes.lo, lower_plane);
+      write(k, gpu, pages.data());
+    }
+  }
 }
 
 void NvmeStore::read(std::size_t submodel, std::size_t gpu, std::byte* to) const {
@@ -38,6 +121,41 @@ void NvmeStore::read(std::size_t submodel, std::size_t gpu, std::byte* to) const
 
 void NvmeStore::write(std::size_t submodel, std::size_t gpu, const std::byte* from) {
   files_[gpu]->write(buffers_[submodel], from);
+}
+
+void read_state(const scheduler::Plan& plan, const ParameterState& state, const NvmeStore* nvme,
+                StatePiece piece, std::span<float> out) {
+  const Range parameters{piece.first, piece.first + static_cast<std::int64_t>(out.size())};
+  for_shards(
+      plan, state, parameters,
+      [&](std::size_t k, std::size_t gpu, StateShard shard, Range elements, std::int64_t before) {
+        std::optional<Pages> pages;
+        if (on_nvme(plan, k)) {
+          pages.emplace(nvme->size(k, gpu));
+          nvme->read(k, gpu, pages->data());
+          shard = with_drive_state(plan, shard, pages->data());
+        }
+        load_part(plan, shard, piece.part, elements, out.data() + before);
+      });
+}
+
+void write_state(const scheduler::Plan& plan, ParameterState& state, NvmeStore* nvme,
+                 StatePiece piece, std::span<const float> values) {
+  const Range parameters{piece.first, piece.first + static_cast<std::int64_t>(values.size())};
+  for_shards(
+      plan, state, parameters,
+      [&](std::size_t k, std::size_t gpu, StateShard shard, Range elements, std::int64_t before) {
+        std::optional<Pages> pages;
+        if (on_nvme(plan, k)) {
+          pages.emplace(nvme->size(k, gpu));
+          nvme->read(k, gpu, pages->data());
+          shard = with_drive_state(plan, shard, pages->data());
+        }
+        store_part(plan, shard, piece.part, elements, values.data() + before);
+        if (pages) {
+          nvme->write(k, gpu, pages->data());
+        }
+      });
 }
 
 }  // namespace offstage::exec

@@ -27,6 +27,11 @@ struct Planes {
   std::int16_t* lo = nullptr;
 };
 
+// Of the elements from number `first` on; a missing lower plane stays missing.
+inline Planes behind(Planes planes, std::int64_t first) {
+  return {planes.hi + first, planes.lo != nullptr ? planes.lo + first : nullptr};
+}
+
 inline std::uint16_t upper_plane(float value) {
   return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(value) + 0x8000U) >> 16U);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/initialise.h"
+#include "exec/nvme_store.h"
 #include "exec/safetensors.h"
 #include "exec/state.h"
 #include "scheduler/train_config.h"
@@ -19,7 +20,7 @@
 //   const PretrainedWeights weights("models/gpt2", plan.table);
 //   ParameterState state(plan, arenas, weights.source());
 //   ...
-//   save_pretrained({"trained"}, plan.workload, plan.table, trained_weights(plan.table, state));
+//   save_pretrained({"trained"}, plan.workload, plan.table, trained_weights(plan, state));
 namespace offstage::exec {
 
 // The layer table stores every tensor as checkpoints do (GPT-2's matrices as [in, out]), so that
@@ -56,9 +57,10 @@ class PretrainedWeights {
   std::vector<std::vector<const StoredTensor*>> tensors_;  // by layer, in the table's order
 };
 
-// The master weights of all layers. Owner: table and state outlive the source. Precondition: no
-// update runs while it is read.
-WeightSource trained_weights(const workloads::LayerTable& table, const ParameterState& state);
+// The master weights of all layers, those whose lower planes are on a drive too. Owner: what is
+// passed outlives the source. Precondition: no update runs while it is read.
+WeightSource trained_weights(const scheduler::Plan& plan, const ParameterState& state,
+                             const NvmeStore* nvme = nullptr);
 
 // Before a training whose end is to be saved, not after it: hours may lie between. Makes the
 // folder. Errors: Error(io) when it can't be made or written; Error(bad_input) when it is the one

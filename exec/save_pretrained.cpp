@@ -122,11 +122,12 @@ void remove_leftovers(const fs::path& folder, const std::set<std::string>& writt
 
 }  // namespace
 
-WeightSource trained_weights(const LayerTable& table, const ParameterState& state) {
-  return [&table, &state](std::size_t layer, std::int64_t first, std::span<float> out) {
+WeightSource trained_weights(const scheduler::Plan& plan, const ParameterState& state,
+                             const NvmeStore* nvme) {
+  return [&plan, &state, nvme](std::size_t layer, std::int64_t first, std::span<float> out) {
     std::int64_t begin = 0;
-    for (std::size_t i = 0; i < layer; ++i) begin += table.layer(i).parameter_count;
-    state.read(StatePart::master, begin + first, out);
+    for (std::size_t i = 0; i < layer; ++i) begin += plan.table.layer(i).parameter_count;
+    read_state(plan, state, nvme, {StatePart::master, begin + first}, out);
   };
 }
 

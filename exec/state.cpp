@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "exec/bf16.h"
 #include "platform/error.h"
 #include "scheduler/plan_ledger.h"
 
@@ -22,6 +21,8 @@ namespace {
 
 constexpr std::int64_t kFloatBytes = 4;
 constexpr std::int64_t kTokenIdBytes = 8;
+// Weights made at a time: 4 MiB.
+constexpr std::int64_t kPiece = 1 << 20;
 // Inputs and targets.
 constexpr std::int64_t kStreams = 2;
 
@@ -58,7 +59,68 @@ Stored* moment(const StateShard& shard, StatePart part) {
   return reinterpret_cast<Stored*>(shard.moments) + (part == StatePart::v ? shard.range.size() : 0);
 }
 
+// On a drive the lower plane is not there: see nvme_store.h for what is written to it at first.
+void store_planes(std::span<const float> values, Planes planes) {
+  if (planes.lo != nullptr) {
+    return to_planes(values, planes);
+  }
+  std::transform(values.begin(), values.end(), planes.hi, upper_plane);
+}
+
 }  // namespace
+
+StateShard with_drive_state(const scheduler::Plan& plan, StateShard shard, std::byte* from_drive) {
+  shard.moments = from_drive;
+  if (shard.master == nullptr) {
+    const std::int64_t moments = scheduler::state_bytes(plan.strategy.moments) - kFloatBytes;
+    shard.master_planes.lo =
+        reinterpret_cast<std::int16_t*>(from_drive + shard.range.size() * moments);
+  }
+  return shard;
+}
+
+void load_part(const scheduler::Plan& plan, const StateShard& shard, StatePart part, Range elements,
+               float* out) {
+  const auto count = static_cast<std::size_t>(elements.size());
+  if (part == StatePart::master && shard.master == nullptr) {
+    from_planes(behind(shard.master_planes, elements.begin), {out, count});
+  } else if (part == StatePart::master) {
+    copy_floats(shard.master + elements.begin, elements.size(), out);
+  } else if (plan.strategy.moments == MomentPrecision::f32) {
+    copy_floats(moment<float>(shard, part) + elements.begin, elements.size(), out);
+  } else {
+    widen(moment<std::uint16_t>(shard, part) + elements.begin, elements.size(), out);
+  }
+}
+
+void store_part(const scheduler::Plan& plan, const StateShard& shard, StatePart part,
+                Range elements, const float* values) {
+  const auto count = static_cast<std::size_t>(elements.size());
+  if (part == StatePart::master && shard.master == nullptr) {
+    to_planes({values, count}, behind(shard.master_planes, elements.begin));
+  } else if (part == StatePart::master) {
+    copy_floats(values, elements.size(), shard.master + elements.begin);
+  } else if (plan.strategy.moments == MomentPrecision::f32) {
+    copy_floats(values, elements.size(), moment<float>(shard, part) + elements.begin);
+  } else {
+    narrow(values, elements.size(), moment<std::uint16_t>(shard, part) + elements.begin);
+  }
+}
+
+void fill_weights(const scheduler::Plan& plan, std::size_t submodel, Range range,
+                  const WeightSource& source, float* out) {
+  const SubModel& of = plan.submodels[submodel];
+  Range layer{of.borrowed, of.borrowed};
+  for (std::size_t i = of.first_layer; i < of.end_layer; ++i) {
+    layer.begin = layer.end;
+    layer.end += plan.table.layer(i).parameter_count;
+    const Range mine = overlap(layer, range);
+    if (!mine.empty()) {
+      source(i, mine.begin - layer.begin,
+             {out + (mine.begin - range.begin), static_cast<std::size_t>(mine.size())});
+    }
+  }
+}
 
 PoolArenas::PoolArenas(const scheduler::Plan& plan) {
   for (const scheduler::PoolLedger& pool : plan.memory.pools) {
@@ -68,12 +130,13 @@ PoolArenas::PoolArenas(const scheduler::Plan& plan) {
 
 ParameterState::ParameterState(const scheduler::Plan& plan, PoolArenas& arenas,
                                const WeightSource& source)
-    : plan_(plan) {
+    : plan_(plan),
+      planes_(plan.workload.precision == platform::Precision::bf16),
+      weight_bytes_(scheduler::element_bytes(plan.workload.precision).weight) {
   for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
-    const SubModel& submodel = plan.submodels[k];
     for (std::int64_t gpu = 0; gpu < plan.gpus(); ++gpu) {
       shards_.push_back(make_shard(k, gpu, arenas));
-      initialise(shards_.back(), submodel, source);
+      initialise(k, gpu, source);
     }
   }
 }
@@ -99,7 +162,7 @@ ParameterState::Shard ParameterState::make_shard(std::size_t k, std::int64_t gpu
       break;
     case StatePlace::resident_weights:
       shard.memory = Buffer(on_cpu, "state of " + device.name, whole);
-      shard.weight_copy = Buffer(on_gpu, "resident weights", Bytes{count * kFloatBytes});
+      shard.weight_copy = Buffer(on_gpu, "resident weights", Bytes{count * weight_bytes_});
       break;
     case StatePlace::resident:
       shard.memory = Buffer(on_gpu, "resident state", whole);
@@ -112,42 +175,43 @@ ParameterState::Shard ParameterState::make_shard(std::size_t k, std::int64_t gpu
   return shard;
 }
 
-void ParameterState::initialise(const Shard& shard, const SubModel& submodel,
-                                const WeightSource& source) {
-  Range layer{submodel.borrowed, submodel.borrowed};
-  for (std::size_t i = submodel.first_layer; i < submodel.end_layer; ++i) {
-    layer.begin = layer.end;
-    layer.end += plan_.table.layer(i).parameter_count;
-    const Range mine = overlap(layer, shard.range);
-    if (!mine.empty()) {
-      source(i, mine.begin - layer.begin,
-             {shard.master() + (mine.begin - shard.range.begin),
-              static_cast<std::size_t>(mine.size())});
-    }
+void ParameterState::initialise(std::size_t k, std::int64_t gpu, const WeightSource& source) {
+  const StateShard to = shard(k, gpu);
+  if (!planes_) {
+    return fill_weights(plan_, k, to.range, source, to.master);
+  }
+  // Piece by piece: a second copy of all of it may not fit.
+  std::vector<float> values(static_cast<std::size_t>(std::min(kPiece, to.range.size())));
+  for (std::int64_t begin = to.range.begin; begin < to.range.end; begin += kPiece) {
+    const Range piece{begin, std::min(begin + kPiece, to.range.end)};
+    fill_weights(plan_, k, piece, source, values.data());
+    store_planes(std::span(values).first(static_cast<std::size_t>(piece.size())),
+                 behind(to.master_planes, begin - to.range.begin));
   }
 }
 
-void ParameterState::read_weights(std::size_t submodel, Range range, float* out) const {
+void ParameterState::fetch_weights(std::size_t submodel, Range range, std::byte* out) const {
   const SubModel& source = plan_.submodels[submodel];
   // The borrowed matrix is the first tensor of sub-model 0, so that its elements have the same
   // numbers there as here.
   const Range borrowed = overlap(range, {0, source.borrowed});
   if (!borrowed.empty()) {
-    read_stored(0, borrowed, out);
+    fetch_stored(0, borrowed, out);
   }
   const Range own = overlap(range, {source.borrowed, source.moved()});
   if (!own.empty()) {
-    read_stored(submodel, own, out + (own.begin - range.begin));
+    fetch_stored(submodel, own, out + (own.begin - range.begin) * weight_bytes_);
   }
 }
 
-void ParameterState::read_stored(std::size_t submodel, Range range, float* out) const {
+void ParameterState::fetch_stored(std::size_t submodel, Range range, std::byte* out) const {
   for (std::int64_t gpu = 0; gpu < plan_.gpus(); ++gpu) {
     const Shard& shard = at(submodel, gpu);
     const Range part = overlap(range, shard.range);
     if (!part.empty()) {
-      copy_floats(shard.master() + (part.begin - shard.range.begin), part.size(),
-                  out + (part.begin - range.begin));
+      std::memcpy(out + (part.begin - range.begin) * weight_bytes_,
+                  shard.memory.data() + (part.begin - shard.range.begin) * weight_bytes_,
+                  static_cast<std::size_t>(part.size() * weight_bytes_));
     }
   }
 }
@@ -163,8 +227,8 @@ void ParameterState::for_shards(StatePart part, Range parameters, const Visit& v
     }
     const auto gpus = static_cast<std::size_t>(plan_.gpus());
     const StateShard here = shard(i / gpus, static_cast<std::int64_t>(i % gpus));
-    OFFSTAGE_CHECK(part == StatePart::master || here.moments != nullptr,
-                   fmt::format("moments of sub-model {} are on NVMe", i / gpus));
+    OFFSTAGE_CHECK((part == StatePart::master && !planes_) || here.moments != nullptr,
+                   fmt::format("that part of sub-model {} is on NVMe", i / gpus));
     visit(here, Range{both.begin - first, both.end - first}, both.begin - parameters.begin);
     found += both.size();
   }
@@ -173,56 +237,45 @@ void ParameterState::for_shards(StatePart part, Range parameters, const Visit& v
 }
 
 void ParameterState::read(StatePart part, std::int64_t first, std::span<float> out) const {
-  const auto count = static_cast<std::int64_t>(out.size());
-  for_shards(part, {first, first + count},
+  for_shards(part, {first, first + static_cast<std::int64_t>(out.size())},
              [&](const StateShard& shard, Range elements, std::int64_t before) {
-               float* const to = out.data() + before;
-               if (part == StatePart::master) {
-                 copy_floats(shard.master + elements.begin, elements.size(), to);
-               } else if (plan_.strategy.moments == MomentPrecision::f32) {
-                 copy_floats(moment<float>(shard, part) + elements.begin, elements.size(), to);
-               } else {
-                 const auto* const from = moment<std::uint16_t>(shard, part) + elements.begin;
-                 std::transform(from, from + elements.size(), to, from_bf16);
-               }
+               load_part(plan_, shard, part, elements, out.data() + before);
              });
 }
 
 void ParameterState::write(StatePart part, std::int64_t first, std::span<const float> values) {
-  const auto count = static_cast<std::int64_t>(values.size());
-  for_shards(part, {first, first + count},
+  for_shards(part, {first, first + static_cast<std::int64_t>(values.size())},
              [&](const StateShard& shard, Range elements, std::int64_t before) {
-               const float* const from = values.data() + before;
-               if (part == StatePart::master) {
-                 copy_floats(from, elements.size(), shard.master + elements.begin);
-               } else if (plan_.strategy.moments == MomentPrecision::f32) {
-                 copy_floats(from, elements.size(), moment<float>(shard, part) + elements.begin);
-               } else {
-                 std::transform(from, from + elements.size(),
-                                moment<std::uint16_t>(shard, part) + elements.begin, to_bf16);
-               }
+               store_part(plan_, shard, part, elements, values.data() + before);
              });
 }
 
 StateShard ParameterState::shard(std::size_t submodel, std::int64_t gpu) const {
   const Shard& shard = at(submodel, gpu);
   const bool on_nvme = plan_.submodels[submodel].state == StatePlace::nvme;
-  std::byte* const after_master = shard.memory.data() + shard.range.size() * kFloatBytes;
-  return {.range = shard.range,
-          .master = shard.master(),
-          .moments = on_nvme ? nullptr : after_master,
-          .first_parameter = shard.first_parameter};
+  std::byte* const memory = shard.memory.data();
+  const std::int64_t count = shard.range.size();
+  StateShard found{.range = shard.range,
+                   .moments = on_nvme ? nullptr : memory + count * kFloatBytes,
+                   .first_parameter = shard.first_parameter};
+  if (planes_) {
+    auto* const hi = reinterpret_cast<std::uint16_t*>(memory);
+    found.master_planes = {hi, on_nvme ? nullptr : reinterpret_cast<std::int16_t*>(hi + count)};
+  } else {
+    found.master = shard.memory.floats();
+  }
+  return found;
 }
 
-const float* ParameterState::resident_weights(std::size_t submodel, std::int64_t gpu) const {
+const std::byte* ParameterState::resident_weights(std::size_t submodel, std::int64_t gpu) const {
   const Shard& shard = at(submodel, gpu);
-  return plan_.submodels[submodel].state == StatePlace::resident ? shard.master()
-                                                                 : shard.weight_copy.floats();
+  return plan_.submodels[submodel].state == StatePlace::resident ? shard.memory.data()
+                                                                 : shard.weight_copy.data();
 }
 
 void ParameterState::renew_resident_weights(std::size_t submodel, std::int64_t gpu) const {
   const Shard& shard = at(submodel, gpu);
-  std::copy_n(shard.master(), shard.range.size(), shard.weight_copy.floats());
+  std::copy_n(shard.memory.data(), shard.range.size() * weight_bytes_, shard.weight_copy.data());
 }
 
 const ParameterState::Shard& ParameterState::at(std::size_t submodel, std::int64_t gpu) const {

@@ -8,6 +8,7 @@
 
 #include "exec/arena.h"
 #include "exec/initialise.h"
+#include "exec/planes.h"
 #include "platform/machine.h"
 #include "scheduler/plan.h"
 #include "scheduler/task_graph.h"
@@ -32,18 +33,41 @@ class PoolArenas {
 
 // A GPU's part of a sub-model's state, where its update finds it.
 struct StateShard {
-  scheduler::Range range;  // in the sub-model's flat buffer
-  float* master = nullptr;
-  std::byte* moments = nullptr;      // all m, then all v; null: on NVMe, passing through a slot
+  scheduler::Range range;        // in the sub-model's flat buffer
+  float* master = nullptr;       // in f32 trainings
+  Planes master_planes = {};     // in bf16 ones; the lower one null: on NVMe, in the slot behind v
+  std::byte* moments = nullptr;  // all m, then all v; null: on NVMe, passing through a slot
   std::int64_t first_parameter = 0;  // number of the range's first element among the model's
 };
 
 // What of a parameter's state: its weight, or one of the two moments.
 enum class StatePart { master, m, v };
 
-// f32 master weights and AdamW's two moments (f32 or bf16) of every parameter, each where the plan
-// places it: in the memory of the socket beside the GPU whose shard it is in, or of that GPU.
-// Moments on NVMe are not here (nvme_store.h).
+// Parameters from number `first` on.
+struct StatePiece {
+  StatePart part = StatePart::master;
+  std::int64_t first = 0;
+};
+
+// The shard of a sub-model on NVMe with what the drive holds of it: all m, then all v, then in bf16
+// trainings the lower plane of the master, as nvme_bytes (scheduler/plan_ledger.h) counts.
+StateShard with_drive_state(const scheduler::Plan& plan, StateShard shard, std::byte* from_drive);
+
+// Elements of a shard, counted from its first, as f32, and back, whatever they are stored as.
+// Precondition: `part` is in memory.
+void load_part(const scheduler::Plan& plan, const StateShard& shard, StatePart part,
+               scheduler::Range elements, float* out);
+void store_part(const scheduler::Plan& plan, const StateShard& shard, StatePart part,
+                scheduler::Range elements, const float* values);
+
+// Asks the source for weights `range` of a sub-model's flat buffer, which are stored there.
+void fill_weights(const scheduler::Plan& plan, std::size_t submodel, scheduler::Range range,
+                  const WeightSource& source, float* out);
+
+// Master weights (f32, or two planes of bf16 in bf16 trainings) and AdamW's two moments (f32 or
+// bf16) of every parameter, each where the plan places it: in the memory of the socket beside the
+// GPU whose shard it is in, or of that GPU. Moments and lower planes on NVMe are not here
+// (nvme_store.h).
 //
 // Thread: calls for disjoint elements may run side by side; the task graph's edges see to it that a
 // read and an update of the same element never do.
@@ -53,9 +77,9 @@ class ParameterState {
   // Errors: Error(out_of_memory) naming pool and ledger line; those of the source.
   ParameterState(const scheduler::Plan& plan, PoolArenas& arenas, const WeightSource& source);
 
-  // Copies master weights `range` of a sub-model's flat buffer to `out`, the borrowed ones from
-  // where they are stored. Precondition: no padding in the range.
-  void read_weights(std::size_t submodel, scheduler::Range range, float* out) const;
+  // Copies weights `range` of a sub-model's flat buffer to `out` as a weight slot holds them, f32
+  // or bf16, the borrowed ones from where they are stored. Precondition: no padding in the range.
+  void fetch_weights(std::size_t submodel, scheduler::Range range, std::byte* out) const;
 
   // Elements from number `first` on of one part of the state of all the model's parameters, which
   // are numbered through: sub-model after sub-model, without borrowed ones, each in layer-table
@@ -69,9 +93,10 @@ class ParameterState {
   // What GPU g's update changes.
   StateShard shard(std::size_t submodel, std::int64_t gpu) const;
 
-  // GPU g's shard of the weights in its own memory: the master of a sub-model whose state is
-  // resident, the copy where its weights are. Precondition: one of the two.
-  const float* resident_weights(std::size_t submodel, std::int64_t gpu) const;
+  // GPU g's shard of the weights in its own memory, as a weight slot holds them: the master, or its
+  // upper plane, of a sub-model whose state is resident, the copy where its weights are.
+  // Precondition: one of the two.
+  const std::byte* resident_weights(std::size_t submodel, std::int64_t gpu) const;
   // Renews that copy. Precondition: the sub-model's weights are resident, not its state.
   void renew_resident_weights(std::size_t submodel, std::int64_t gpu) const;
 
@@ -79,23 +104,24 @@ class ParameterState {
   struct Shard {
     scheduler::Range range;
     std::int64_t first_parameter = 0;
-    Buffer memory;       // master, then the moments that are not on NVMe
+    // Master, or upper and then lower plane; then the moments. On NVMe: what fetches read.
+    Buffer memory;
     Buffer weight_copy;  // on the GPU; empty unless weights are resident
-    float* master() const { return memory.floats(); }
   };
 
   Shard make_shard(std::size_t submodel, std::int64_t gpu, PoolArenas& arenas) const;
-  void initialise(const Shard& shard, const scheduler::SubModel& submodel,
-                  const WeightSource& source);
+  void initialise(std::size_t submodel, std::int64_t gpu, const WeightSource& source);
   const Shard& at(std::size_t submodel, std::int64_t gpu) const;
-  void read_stored(std::size_t submodel, scheduler::Range range, float* out) const;
+  void fetch_stored(std::size_t submodel, scheduler::Range range, std::byte* out) const;
   // Calls visit(shard, elements of its range from 0, how many parameters lie before them) for each
   // shard that holds some of `parameters`.
   template <typename Visit>
   void for_shards(StatePart part, scheduler::Range parameters, const Visit& visit) const;
 
   const scheduler::Plan& plan_;
-  std::vector<Shard> shards_;  // by sub-model, then GPU
+  const bool planes_;                // master weights are: bf16 training
+  const std::int64_t weight_bytes_;  // of one as it is fetched
+  std::vector<Shard> shards_;        // by sub-model, then GPU
 };
 
 // The slots of a task graph as memory. Graphs of one plan have the same slots, whatever their

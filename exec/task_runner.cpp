@@ -24,8 +24,8 @@ using scheduler::TaskKind;
 
 namespace {
 
-void copy_bytes(const float* from, platform::Bytes bytes, float* to) {
-  std::memcpy(to, from, static_cast<std::size_t>(bytes.value));
+void copy_bytes(const std::byte* from, std::int64_t bytes, std::byte* to) {
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
 void copy_floats(const float* from, std::int64_t count, float* to) { std::copy_n(from, count, to); }
@@ -47,6 +47,8 @@ TaskRunner::TaskRunner(const Workplace& workplace, const scheduler::TaskGraph& g
     : place_(workplace),
       graph_(graph),
       first_step_(first_step),
+      bf16_(workplace.plan.workload.precision == platform::Precision::bf16),
+      weight_bytes_(scheduler::element_bytes(workplace.plan.workload.precision).weight),
       loss_sums_(static_cast<std::size_t>(graph.steps * workplace.plan.gpus() *
                                           workplace.plan.micro_batches())),
       squares_(graph.steps * workplace.plan.submodels.size() *
@@ -104,25 +106,31 @@ void TaskRunner::copy_weights_in(TaskId task) const {
     return place_.state.renew_resident_weights(work.submodel, work.gpu);
   }
   const Range range = shard_range(submodel, work.gpu);
-  place_.state.read_weights(work.submodel, range, slot(task, SlotRole::weights) + range.begin);
+  place_.state.fetch_weights(work.submodel, range,
+                             bytes(task, SlotRole::weights) + range.begin * weight_bytes_);
 }
 
 void TaskRunner::copy_activation(TaskId task) const {
   const Task& work = graph_.tasks[task];
-  float* const host = slot(task, SlotRole::host);
-  float* device = slot(task, SlotRole::input);
+  std::byte* const host = bytes(task, SlotRole::host);
+  std::byte* device = bytes(task, SlotRole::input);
   if (device == nullptr) {
-    device = slot(task, SlotRole::output);
+    device = bytes(task, SlotRole::output);
   }
   const bool fetch = work.kind == TaskKind::fetch;
-  copy_bytes(fetch ? host : device, work.bytes, fetch ? device : host);
+  copy_bytes(fetch ? host : device, work.bytes.value, fetch ? device : host);
 }
 
+// In bf16 trainings gradients are rounded here, summed over micro-batches and GPUs before.
 void TaskRunner::send_gradients(TaskId task) const {
   const Task& work = graph_.tasks[task];
   const Range range = shard_range(place_.plan.submodels[work.submodel], work.gpu);
-  copy_floats(slot(task, SlotRole::gradients) + range.begin, range.size(),
-              slot(task, SlotRole::host));
+  const float* const gradients = slot(task, SlotRole::gradients) + range.begin;
+  if (bf16_) {
+    narrow(gradients, range.size(), reinterpret_cast<std::uint16_t*>(bytes(task, SlotRole::host)));
+  } else {
+    copy_floats(gradients, range.size(), slot(task, SlotRole::host));
+  }
 }
 
 void TaskRunner::all_gather(TaskId task) const {
@@ -132,11 +140,12 @@ void TaskRunner::all_gather(TaskId task) const {
   const bool resident = is_resident(submodel);
   for (std::int64_t from = 0; from < place_.plan.gpus(); ++from) {
     const Range range = shard_range(submodel, from);
-    const float* const shard =
-        resident ? place_.state.resident_weights(k, from) : gpu_slot(task, from) + range.begin;
+    const std::int64_t begin = range.begin * weight_bytes_;
+    const std::byte* const shard =
+        resident ? place_.state.resident_weights(k, from) : gpu_bytes(task, from) + begin;
     for (std::int64_t to = 0; to < place_.plan.gpus(); ++to) {
       if (resident || from != to) {
-        copy_floats(shard, range.size(), gpu_slot(task, to) + range.begin);
+        copy_bytes(shard, range.size() * weight_bytes_, gpu_bytes(task, to) + begin);
       }
     }
   }
@@ -180,14 +189,15 @@ Tokens TaskRunner::tokens(TaskId task) const {
           .targets = place_.token_ids.targets(work.gpu, work.micro_batch).data()};
 }
 
-Weights TaskRunner::weights(TaskId task) const {
-  const std::size_t submodel = graph_.tasks[task].submodel;
-  // Without a slot there is one GPU, whose shard is everything.
-  const float* const in_slot = slot(task, SlotRole::weights);
-  const float* const flat =
-      in_slot != nullptr ? in_slot : place_.state.resident_weights(submodel, 0);
-  const std::int64_t borrowed = place_.plan.submodels[submodel].borrowed;
-  return {.own = flat + borrowed, .tied = borrowed > 0 ? flat : nullptr};
+StoredArrays TaskRunner::stored_arrays(TaskId task, SlotRole output_role) const {
+  const std::byte* weights = bytes(task, SlotRole::weights);
+  if (weights == nullptr) {
+    // Without a slot there is one GPU, whose shard is everything.
+    weights = place_.state.resident_weights(graph_.tasks[task].submodel, 0);
+  }
+  return {.weights = weights,
+          .input = bytes(task, SlotRole::input),
+          .output = bytes(task, output_role)};
 }
 
 void TaskRunner::forward(TaskId task) {
@@ -199,13 +209,14 @@ void TaskRunner::forward(TaskId task) {
     // Nothing reads the previous step's tokens any more: this task's weights are its outcome.
     load_tokens(task);
   }
-  const float* const input = slot(task, SlotRole::input);
-  float* const output = slot(task, SlotRole::output);
+  const ComputeArrays arrays(place_.plan, place_.plan.submodels[work.submodel],
+                             stored_arrays(task, SlotRole::output));
   if (const SlotUse* const keeping = use(task, SlotRole::kept)) {
-    kept_[keeping->slot] = compute.forward_keep(weights(task), input, output);
+    kept_[keeping->slot] = compute.forward_keep(arrays.weights(), arrays.input(), arrays.output());
   } else {
-    compute.forward(weights(task), tokens(task), input, output);
+    compute.forward(arrays.weights(), tokens(task), arrays.input(), arrays.output());
   }
+  arrays.store_output();
 }
 
 void TaskRunner::backward(TaskId task) {
@@ -214,21 +225,22 @@ void TaskRunner::backward(TaskId task) {
   const SubModelCompute& compute = place_.compute[work.submodel];
   const ArenaScope scope(place_.arenas.at(place_.plan.machine.gpus[work.gpu].pool),
                          {graph_.describe(task), "working space"});
+  const ComputeArrays arrays(place_.plan, submodel, stored_arrays(task, SlotRole::output_gradient));
   float* const gradients = slot(task, SlotRole::gradients);
   // The occupant's first task overwrites what the sub-model before it left in the slot.
   const bool first = use(task, SlotRole::gradients)->acquires;
   const SlotUse* const keeping = use(task, SlotRole::kept);
-  float* const input = slot(task, SlotRole::input);
   const double loss =
-      compute.backward(weights(task), tokens(task),
-                       {.input = input,
-                        .output_gradient = slot(task, SlotRole::output_gradient),
-                        .input_gradient = input,
+      compute.backward(arrays.weights(), tokens(task),
+                       {.input = arrays.input(),
+                        .output_gradient = arrays.output(),
+                        .input_gradient = arrays.input(),
                         .loss_tokens = place_.plan.workload.tokens_per_step(),
                         .gradients = {.own = gradients + submodel.borrowed,
                                       .tied = submodel.borrowed > 0 ? gradients : nullptr,
                                       .accumulate = !first}},
                        keeping != nullptr ? std::move(kept_[keeping->slot]) : nullptr);
+  arrays.store_input();
   if (compute.has_head()) {
     const auto gpus = static_cast<std::size_t>(place_.plan.gpus());
     const auto micro_batches = static_cast<std::size_t>(place_.plan.micro_batches());
@@ -243,15 +255,23 @@ const SlotUse* TaskRunner::use(TaskId task, SlotRole role) const {
   return found == uses.end() ? nullptr : &*found;
 }
 
-float* TaskRunner::slot(TaskId task, SlotRole role) const {
+std::byte* TaskRunner::bytes(TaskId task, SlotRole role) const {
   const SlotUse* const found = use(task, role);
-  return found != nullptr ? place_.slots.floats(found->slot) : nullptr;
+  return found != nullptr ? place_.slots.bytes(found->slot) : nullptr;
+}
+
+float* TaskRunner::slot(TaskId task, SlotRole role) const {
+  return reinterpret_cast<float*>(bytes(task, role));
 }
 
 float* TaskRunner::gpu_slot(TaskId task, std::int64_t gpu) const {
+  return reinterpret_cast<float*>(gpu_bytes(task, gpu));
+}
+
+std::byte* TaskRunner::gpu_bytes(TaskId task, std::int64_t gpu) const {
   for (const SlotUse& use : graph_.uses(task)) {
     if (graph_.slots[use.slot].gpu == gpu) {
-      return place_.slots.floats(use.slot);
+      return place_.slots.bytes(use.slot);
     }
   }
   throw Error(ErrorCode::device, fmt::format("{}: no slot of gpu{}", graph_.describe(task), gpu));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exec/blocks.h"
+#include "exec/compute_arrays.h"
 #include "exec/data.h"
 #include "exec/decay_runs.h"
 #include "exec/nvme_store.h"
@@ -78,7 +79,7 @@ class TaskRunner {
   void add_norm(scheduler::TaskId task);
   void update(scheduler::TaskId task);
   void move_moments(scheduler::TaskId task) const;
-  float* own_gradients(scheduler::TaskId task) const;
+  std::byte* own_gradients(scheduler::TaskId task) const;
   void add_borrowed_gradients(scheduler::TaskId task) const;
   float gradient_scale(scheduler::TaskId task) const;
   Workers& workers(scheduler::TaskId task);
@@ -86,16 +87,22 @@ class TaskRunner {
   // Reads the tokens of a micro-batch; its first task of a step does so for the later ones.
   void load_tokens(scheduler::TaskId task) const;
   Tokens tokens(scheduler::TaskId task) const;
-  Weights weights(scheduler::TaskId task) const;
+  // Of a forward or backward task; output_role: of its output, or of that one's gradient.
+  StoredArrays stored_arrays(scheduler::TaskId task, scheduler::SlotRole output_role) const;
   // The use of a slot in this role, null where there is none.
   const scheduler::SlotUse* use(scheduler::TaskId task, scheduler::SlotRole role) const;
   // The slot a task uses in this role, null where it has none; a collective's slot on one GPU.
+  std::byte* bytes(scheduler::TaskId task, scheduler::SlotRole role) const;
+  std::byte* gpu_bytes(scheduler::TaskId task, std::int64_t gpu) const;
+  // Of what is f32 in every training, or of an f32 one.
   float* slot(scheduler::TaskId task, scheduler::SlotRole role) const;
   float* gpu_slot(scheduler::TaskId task, std::int64_t gpu) const;
 
   const Workplace place_;
   const scheduler::TaskGraph& graph_;
   const std::int64_t first_step_;
+  const bool bf16_;                  // weights, boundary activations and sent gradients are
+  const std::int64_t weight_bytes_;  // of one in its slot
   // Sum of the tokens' losses of every micro-batch, by step, GPU and micro-batch: each is written
   // by one task, and added up in this order.
   std::vector<double> loss_sums_;

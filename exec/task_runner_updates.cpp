@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <span>
 
+#include "exec/bf16.h"
 #include "exec/gradient_norm.h"
 #include "exec/task_runner.h"
 
@@ -27,50 +28,71 @@ constexpr std::int64_t kElementsOfPart = 65536;
 struct ShardUpdate {
   StateShard state;
   std::byte* moments = nullptr;
-  const float* gradient = nullptr;
-  AdamW adamw;  // of this step, for what decays
+  const std::byte* gradient = nullptr;  // f32, or bf16 where the master is in planes
+  AdamW adamw;                          // of this step, for what decays
   float gradient_scale = 1.0F;
   std::int64_t step = 1;  // from 1
+  std::uint64_t seed = 0;
 };
 
+template <typename Master, typename Moment, typename Gradient>
+void apply(const AdamW& adamw, const ShardUpdate& update, Master master, Range part) {
+  auto* const m = reinterpret_cast<Moment*>(update.moments) + part.begin;
+  const AdamWShard<Master, Moment, Gradient> shard{
+      .master = master,
+      .m = m,
+      .v = m + update.state.range.size(),
+      .gradient = reinterpret_cast<const Gradient*>(update.gradient) + part.begin,
+      .count = part.size(),
+      .gradient_scale = update.gradient_scale,
+      .first_parameter = update.state.first_parameter + part.begin,
+      .seed = update.seed};
+  adamw_update(adamw, update.step, shard);
+}
+
 // Elements `part` of it, counted from the shard's first.
-void update_part(const UpdateSettings& settings, MomentPrecision precision,
-                 const ShardUpdate& update, Range part, bool decays) {
+void update_part(MomentPrecision moments, const ShardUpdate& update, Range part, bool decays) {
   AdamW adamw = update.adamw;
   if (!decays) {
     adamw.weight_decay = 0.0F;
   }
-  const std::int64_t count = update.state.range.size();
-  const auto apply = [&](auto shard, auto* moments) {
-    shard.master = update.state.master + part.begin;
-    shard.m = moments + part.begin;
-    shard.v = moments + count + part.begin;
-    shard.gradient = update.gradient + part.begin;
-    shard.count = part.size();
-    shard.gradient_scale = update.gradient_scale;
-    adamw_update(adamw, update.step, shard);
-  };
-  if (precision == MomentPrecision::f32) {
-    apply(ShardF32{}, reinterpret_cast<float*>(update.moments));
-    return;
+  const bool f32_moments = moments == MomentPrecision::f32;
+  if (update.state.master != nullptr) {
+    float* const master = update.state.master + part.begin;
+    return f32_moments ? apply<float*, float, float>(adamw, update, master, part)
+                       : apply<float*, std::uint16_t, float>(adamw, update, master, part);
   }
-  ShardF32Moments16 shard;
-  shard.first_parameter = update.state.first_parameter + part.begin;
-  shard.seed = settings.seed;
-  apply(shard, reinterpret_cast<std::uint16_t*>(update.moments));
+  const Planes master = behind(update.state.master_planes, part.begin);
+  return f32_moments ? apply<Planes, float, std::uint16_t>(adamw, update, master, part)
+                     : apply<Planes, std::uint16_t, std::uint16_t>(adamw, update, master, part);
+}
+
+void add_f32(const float* from, std::int64_t count, float* to) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i] += from[i];
+  }
+}
+
+// The sum is rounded again: it has the place of one gradient.
+void add_bf16(const std::uint16_t* from, std::int64_t count, std::uint16_t* to) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i] = to_bf16(from_bf16(to[i]) + from_bf16(from[i]));
+  }
 }
 
 }  // namespace
 
 // The gradients that a GPU's update changes its shard by: in the first slot of the task, which on
 // the CPU holds the shard, on a GPU the whole sub-model.
-float* TaskRunner::own_gradients(TaskId task) const {
+std::byte* TaskRunner::own_gradients(TaskId task) const {
   const Task& work = graph_.tasks[task];
   const SubModel& submodel = place_.plan.submodels[work.submodel];
   const SlotUse& use = graph_.uses(task).front();
-  const std::int64_t slot_begin =
-      use.role == SlotRole::gradients ? 0 : shard_range(submodel, work.gpu).begin;
-  return place_.slots.floats(use.slot) + (owned_range(submodel, work.gpu).begin - slot_begin);
+  const bool on_gpu = use.role == SlotRole::gradients;
+  const auto bytes = scheduler::element_bytes(place_.plan.workload.precision);
+  const std::int64_t slot_begin = on_gpu ? 0 : shard_range(submodel, work.gpu).begin;
+  return place_.slots.bytes(use.slot) + (owned_range(submodel, work.gpu).begin - slot_begin) *
+                                            (on_gpu ? bytes.gradient : bytes.sent_gradient);
 }
 
 void TaskRunner::add_norm(TaskId task) {
@@ -81,10 +103,13 @@ void TaskRunner::add_norm(TaskId task) {
   const auto gpus = static_cast<std::size_t>(place_.plan.gpus());
   const std::size_t index =
       (work.step * place_.plan.submodels.size() + work.submodel) * gpus + work.gpu;
+  const std::byte* const gradients = own_gradients(task);
+  const auto count = static_cast<std::size_t>(range.size());
   squares_[index] =
-      range.empty() ? 0.0
-                    : sum_of_squares({own_gradients(task), static_cast<std::size_t>(range.size())},
-                                     workers(task));
+      bf16_ ? sum_of_squares(std::span(reinterpret_cast<const std::uint16_t*>(gradients), count),
+                             workers(task))
+            : sum_of_squares(std::span(reinterpret_cast<const float*>(gradients), count),
+                             workers(task));
 }
 
 // Of the step's gradients: min(1, clip_norm / norm), or 1 without clipping.
@@ -114,22 +139,32 @@ void TaskRunner::update(TaskId task) {
   if (!place_.settings.clip_norm) {
     add_borrowed_gradients(task);
   }
-  update.gradient = own_gradients(task);
+  std::byte* const gradient = own_gradients(task);
+  if (bf16_ && place_.plan.submodels[work.submodel].state == StatePlace::resident) {
+    // Those sent to a socket were rounded on the way; these are here, so that residency changes no
+    // bit.
+    narrow(reinterpret_cast<const float*>(gradient), update.state.range.size(),
+           reinterpret_cast<std::uint16_t*>(gradient));
+  }
+  update.gradient = gradient;
   update.gradient_scale = gradient_scale(task);
   update.step = first_step_ + work.step + 1;
   update.adamw = place_.settings.adamw;
   if (place_.settings.learning_rate) {
     update.adamw.learning_rate = static_cast<float>(place_.settings.learning_rate(update.step));
   }
-  // Moments from NVMe are in the last slot.
-  update.moments = update.state.moments != nullptr
-                       ? update.state.moments
-                       : place_.slots.bytes(graph_.uses(task).back().slot);
+  if (update.state.moments == nullptr) {
+    // From NVMe they are in the last slot.
+    update.state = with_drive_state(place_.plan, update.state,
+                                    place_.slots.bytes(graph_.uses(task).back().slot));
+  }
+  update.moments = update.state.moments;
+  update.seed = place_.settings.seed;
   const std::int64_t first = update.state.range.begin;
   workers(task).for_parts(
       update.state.range.size(), kElementsOfPart, [&](std::int64_t begin, std::int64_t end) {
         decay_runs_.in(work.submodel, {first + begin, first + end}, [&](const DecayRun& run) {
-          update_part(place_.settings, place_.plan.strategy.moments, update,
+          update_part(place_.plan.strategy.moments, update,
                       {run.range.begin - first, run.range.end - first}, run.decays);
         });
       });
@@ -142,7 +177,7 @@ void TaskRunner::add_borrowed_gradients(TaskId task) const {
   const Range mine = shard_range(place_.plan.submodels[work.submodel], work.gpu);
   const SubModel& borrower = place_.plan.submodels.back();
   const auto uses = graph_.uses(task);
-  float* const gradients = place_.slots.floats(uses.front().slot);
+  std::byte* const gradients = place_.slots.bytes(uses.front().slot);
   for (const SlotUse& use : uses.subspan(1)) {
     if (graph_.slots[use.slot].kind != SlotKind::host_gradients) {
       continue;
@@ -153,9 +188,14 @@ void TaskRunner::add_borrowed_gradients(TaskId task) const {
     if (both.empty()) {
       continue;
     }
-    const float* const from = place_.slots.floats(use.slot) + (both.begin - shard.begin);
-    for (std::int64_t i = 0; i < both.size(); ++i) {
-      gradients[both.begin - mine.begin + i] += from[i];
+    const std::byte* const from = place_.slots.bytes(use.slot);
+    if (bf16_) {
+      add_bf16(reinterpret_cast<const std::uint16_t*>(from) + (both.begin - shard.begin),
+               both.size(),
+               reinterpret_cast<std::uint16_t*>(gradients) + (both.begin - mine.begin));
+    } else {
+      add_f32(reinterpret_cast<const float*>(from) + (both.begin - shard.begin), both.size(),
+              reinterpret_cast<float*>(gradients) + (both.begin - mine.begin));
     }
   }
 }

@@ -201,7 +201,7 @@ void train(const TrainRequest& request) {
   const TrainResult result = trainer.train(inputs.train.steps);
   if (inputs.train.save) {
     save_pretrained(*inputs.train.save, inputs.plan.workload, inputs.plan.table,
-                    trained_weights(inputs.plan.table, trainer.state()));
+                    trained_weights(inputs.plan, trainer.state(), trainer.nvme()));
   }
   const Summary summary{
       .result = result,

@@ -27,10 +27,6 @@ namespace {
 constexpr int kComputeThreads = 1;
 
 const Plan& checked(const Plan& plan, const scheduler::TrainConfig& config) {
-  if (plan.workload.precision != platform::Precision::f32) {
-    throw Error(ErrorCode::bad_input,
-                "the CPU backend trains in f32: set workload.precision to f32");
-  }
   if (plan.strategy.nvme_state > 0 && !config.nvme_directory) {
     throw Error(ErrorCode::bad_input,
                 fmt::format("the plan has state of {} sub-models on NVMe: name a folder on that "
@@ -43,14 +39,21 @@ const Plan& checked(const Plan& plan, const scheduler::TrainConfig& config) {
   return plan;
 }
 
-// Loaded weights are needed only until they are in the state.
-ParameterState initial_state(const Plan& plan, PoolArenas& arenas,
-                             const scheduler::TrainConfig& config) {
+// Passes the first weights on; loaded ones are needed only until they are in the state.
+template <typename Use>
+auto with_first_weights(const Plan& plan, const scheduler::TrainConfig& config, const Use& use) {
   if (!config.initialise_from) {
-    return {plan, arenas, seeded_weights(plan.table, config.seed)};
+    return use(seeded_weights(plan.table, config.seed));
   }
   const PretrainedWeights weights(*config.initialise_from, plan.table);
-  return {plan, arenas, weights.source()};
+  return use(weights.source());
+}
+
+ParameterState initial_state(const Plan& plan, PoolArenas& arenas,
+                             const scheduler::TrainConfig& config) {
+  return with_first_weights(plan, config, [&](const WeightSource& source) {
+    return ParameterState(plan, arenas, source);
+  });
 }
 
 UpdateSettings update_settings(const scheduler::TrainConfig& config) {
@@ -88,7 +91,9 @@ Trainer::Trainer(const Plan& plan, const scheduler::TrainConfig& config, Trainer
       slots_(plan, make_step_graph(plan, 1), arenas_),
       token_ids_(plan, arenas_) {
   if (plan.strategy.nvme_state > 0) {
-    nvme_.emplace(plan, arenas_, *config.nvme_directory);
+    with_first_weights(plan, config, [&](const WeightSource& source) {
+      nvme_.emplace(plan, arenas_, *config.nvme_directory, source);
+    });
   }
   for (const scheduler::SubModel& submodel : plan.submodels) {
     compute_.emplace_back(plan.table, submodel.first_layer, submodel.end_layer);

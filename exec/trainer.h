@@ -64,7 +64,7 @@ class Trainer {
  public:
   // Allocates everything the ledger lists and fills in the initial weights.
   // Owner: the plan outlives the trainer.
-  // Errors: Error(bad_input) for a model or precision the CPU backend can't compute, bad data, or a
+  // Errors: Error(bad_input) for a model the CPU backend can't compute, bad data, or a
   // config that lacks what the plan needs (nvme_directory, clip_norm); Error(io);
   // Error(out_of_memory).
   Trainer(const scheduler::Plan& plan, const scheduler::TrainConfig& config,
@@ -75,6 +75,8 @@ class Trainer {
   TrainResult train(std::int64_t steps);
 
   const ParameterState& state() const { return state_; }
+  // Null when the plan has no state on NVMe.
+  const NvmeStore* nvme() const { return nvme_ ? &*nvme_ : nullptr; }
   const Dataset& data() const { return data_; }
   const Sampler& sampler() const { return sampler_; }
 

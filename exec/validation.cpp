@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "exec/compute_arrays.h"
 #include "platform/error.h"
 #include "scheduler/plan_ledger.h"
 #include "scheduler/step_graph.h"
@@ -99,13 +100,17 @@ double Validation::run_micro_batch(const Workplace& place, std::int64_t gpu,
   const auto& activations = slots_[static_cast<std::size_t>(gpu)].activations;
   const Tokens tokens{place.token_ids.inputs(gpu, micro_batch).data(),
                       place.token_ids.targets(gpu, micro_batch).data()};
-  const float* input = nullptr;
+  std::byte* input = nullptr;
   double loss = 0.0;
   for (std::size_t k = 0; k < plan_.submodels.size(); ++k) {
     const SubModelCompute& compute = place.compute[k];
-    float* const output =
-        compute.has_head() ? nullptr : place.slots.floats(activations[k % activations.size()]);
-    loss += compute.forward(weights(place, gpu, k), tokens, input, output);
+    std::byte* const output =
+        compute.has_head() ? nullptr : place.slots.bytes(activations[k % activations.size()]);
+    const ComputeArrays arrays(
+        plan_, plan_.submodels[k],
+        {.weights = weights(place, gpu, k), .input = input, .output = output});
+    loss += compute.forward(arrays.weights(), tokens, arrays.input(), arrays.output());
+    arrays.store_output();
     input = output;
   }
   return loss;
@@ -126,21 +131,19 @@ void Validation::load_tokens(const Workplace& place, std::int64_t gpu, std::int6
   }
 }
 
-Weights Validation::weights(const Workplace& place, std::int64_t gpu, std::size_t submodel) const {
+const std::byte* Validation::weights(const Workplace& place, std::int64_t gpu,
+                                     std::size_t submodel) const {
   const SubModel& part = plan_.submodels[submodel];
-  const float* flat = nullptr;
   if (uses_weight_slot(plan_, part)) {
-    float* const slot = place.slots.floats(*slots_[static_cast<std::size_t>(gpu)].weights);
-    place.state.read_weights(submodel, {0, part.moved()}, slot);
-    flat = slot;
-  } else {
-    // What the last update left on the CPU comes on with the next step only.
-    if (part.state == StatePlace::resident_weights) {
-      place.state.renew_resident_weights(submodel, gpu);
-    }
-    flat = place.state.resident_weights(submodel, gpu);
+    std::byte* const slot = place.slots.bytes(*slots_[static_cast<std::size_t>(gpu)].weights);
+    place.state.fetch_weights(submodel, {0, part.moved()}, slot);
+    return slot;
   }
-  return {.own = flat + part.borrowed, .tied = part.borrowed > 0 ? flat : nullptr};
+  // What the last update left on the CPU comes on with the next step only.
+  if (part.state == StatePlace::resident_weights) {
+    place.state.renew_resident_weights(submodel, gpu);
+  }
+  return place.state.resident_weights(submodel, gpu);
 }
 
 }  // namespace offstage::exec

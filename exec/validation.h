@@ -50,7 +50,8 @@ class Validation {
   double run_micro_batch(const Workplace& place, std::int64_t gpu, std::int64_t micro_batch) const;
   void load_tokens(const Workplace& place, std::int64_t gpu, std::int64_t batch,
                    std::int64_t micro_batch) const;
-  Weights weights(const Workplace& place, std::int64_t gpu, std::size_t submodel) const;
+  // A sub-model's, as they are stored, in the GPU's slot or where they are resident.
+  const std::byte* weights(const Workplace& place, std::int64_t gpu, std::size_t submodel) const;
 
   const scheduler::Plan& plan_;
   const std::int64_t batches_;

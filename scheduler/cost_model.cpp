@@ -71,8 +71,7 @@ class CostBook {
   CostBook(const Plan& plan, const Profile& profile)
       : plan_(plan), profile_(profile), machine_(plan.machine) {
     for (const auto& submodel : plan.submodels) {
-      memory_.push_back(compute_memory(plan.table, submodel.first_layer, submodel.end_layer,
-                                       submodel.keeps_activations));
+      memory_.push_back(task_memory(plan, submodel));
     }
     for (const GpuModel& model : machine_.gpu_models) submodel_times_.push_back(times_on(model));
     if (plan.strategy.tensor_ways > 1) reductions_ = reduction_times();
@@ -107,7 +106,8 @@ class CostBook {
   // layers of a class are timed once.
   std::vector<PassTimes> times_on(const GpuModel& model) const {
     const auto time = [&](const std::vector<Operation>& operations) {
-      return pass_time(model, profile_, operations, plan_.workload.precision);
+      return pass_time(model, profile_, operations,
+                       compute_precision(plan_.machine, plan_.workload));
     };
     std::vector<Seconds> forward, recompute_last, backward;  // by class
     for (const auto& layer : plan_.table.classes) {

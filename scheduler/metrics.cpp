@@ -5,6 +5,7 @@
 
 #include "platform/error.h"
 #include "scheduler/memory_use.h"
+#include "scheduler/working_memory.h"
 
 namespace offstage::scheduler {
 
@@ -79,11 +80,12 @@ std::vector<EngineUse> engine_use(const TaskGraph& graph, const Trace& trace) {
 
 // Model FLOPs a step needs, over what all GPUs could do in it; 0 where no peak is known.
 double model_flops_utilisation(const Plan& plan, Seconds step) {
+  const auto precision = compute_precision(plan.machine, plan.workload);
   double peak = 0.0;
   for (const auto& gpu : plan.machine.gpus) {
     const auto& model = plan.machine.gpu_models[gpu.model];
-    peak += plan.workload.precision == platform::Precision::bf16 ? model.peak_bf16.value.value
-                                                                 : model.peak_f32.value.value;
+    peak += precision == platform::Precision::bf16 ? model.peak_bf16.value.value
+                                                   : model.peak_f32.value.value;
   }
   if (!(peak > 0.0) || !(step.value > 0.0)) return 0.0;
   const double flops =

@@ -10,6 +10,7 @@
 #include "platform/format.h"
 #include "scheduler/plan_ledger.h"
 #include "scheduler/tensor_split.h"
+#include "scheduler/working_memory.h"
 #include "workloads/tensor_slice.h"
 
 namespace offstage::scheduler {
@@ -192,7 +193,7 @@ Plan make_plan(const platform::Machine& machine, const workloads::Workload& work
       workloads::make_layer_table(workloads::tensor_slice(workload.model, strategy.tensor_ways),
                                   {.micro_batch = strategy.micro_batch,
                                    .sequence_length = workload.sequence_length,
-                                   .precision = workload.precision});
+                                   .precision = compute_precision(machine, workload)});
   const auto ways = static_cast<std::size_t>(strategy.tensor_ways);
   for (std::size_t g = 0; ways > 1 && g < machine.gpus.size(); g += ways) {
     plan.group_routes.push_back(platform::add_group_route(plan.machine, g, ways));

@@ -48,7 +48,8 @@ constexpr std::int64_t kShardAlignment = 32;
 struct Plan {
   platform::Machine machine;
   workloads::Workload workload;
-  workloads::LayerTable table;  // of one rank's slice, at strategy.micro_batch
+  // Of one rank's slice, at strategy.micro_batch, in the precision it is computed in.
+  workloads::LayerTable table;
   Strategy strategy;
   std::vector<SubModel> submodels;  // first: the embedding; last: final norm, head and loss
   Ledger memory;

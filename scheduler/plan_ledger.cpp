@@ -7,7 +7,6 @@
 
 #include "platform/error.h"
 #include "platform/format.h"
-#include "scheduler/working_memory.h"
 
 namespace offstage::scheduler {
 namespace {
@@ -53,8 +52,7 @@ std::vector<ComputeMemory> submodel_memory(const Plan& plan) {
     if (k > 0 && alike(submodel, plan.submodels[k - 1])) {
       memory.push_back(memory.back());
     } else {
-      memory.push_back(compute_memory(plan.table, submodel.first_layer, submodel.end_layer,
-                                      submodel.keeps_activations));
+      memory.push_back(task_memory(plan, submodel));
     }
   }
   return memory;
@@ -218,6 +216,17 @@ PoolLedger make_pool(const Plan& plan, const Transients& most, platform::PoolId 
 }
 
 }  // namespace
+
+ComputeMemory task_memory(const Plan& plan, const SubModel& submodel) {
+  const std::size_t first = submodel.first_layer, end = submodel.end_layer;
+  ComputeMemory memory = compute_memory(plan.table, first, end, submodel.keeps_activations);
+  if (compute_precision(plan.machine, plan.workload) != plan.workload.precision) {
+    const Bytes widened = widened_bytes(plan.table, first, end, submodel.moved());
+    memory.forward += widened;
+    memory.backward += widened;
+  }
+  return memory;
+}
 
 platform::PoolId slot_pool(const Plan& plan, std::size_t gpu, SlotKind kind, std::uint32_t index) {
   const auto& machine = plan.machine;

@@ -3,6 +3,7 @@
 #include "scheduler/ledger.h"
 #include "scheduler/plan.h"
 #include "scheduler/task_graph.h"
+#include "scheduler/working_memory.h"
 
 // The bytes behind a plan: how many slots of which size each GPU has, and the ledger that adds them
 // to everything else. The task graph takes its slots from here, so that ledger and graph agree.
@@ -31,6 +32,10 @@ std::size_t drive_of(const platform::Machine& machine, std::size_t gpu);
 // Bytes of one parameter's state that an NVMe sub-model has on its drive; the rest, its weights, is
 // in CPU memory.
 std::int64_t nvme_bytes(const Plan& plan);
+
+// What a sub-model's compute tasks take beside the slots: its layers' temporaries, and on virtual
+// GPUs what widening takes (working_memory.h).
+ComputeMemory task_memory(const Plan& plan, const SubModel& submodel);
 
 // Whether forward and backward of a sub-model read its weights from a slot: not where one GPU has
 // them resident.

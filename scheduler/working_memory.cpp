@@ -64,4 +64,18 @@ ComputeMemory compute_memory(const workloads::LayerTable& table, std::size_t fir
           {}};
 }
 
+platform::Precision compute_precision(const platform::Machine& machine,
+                                      const workloads::Workload& workload) {
+  return platform::has_virtual_gpus(machine) ? platform::Precision::f32 : workload.precision;
+}
+
+Bytes widened_bytes(const workloads::LayerTable& table, std::size_t first, std::size_t end,
+                    std::int64_t moved_weights) {
+  constexpr std::int64_t kFloat = 4;
+  const Bytes boundary = table.layer(0).memory.output;
+  const bool has_input = table.layer(first).kind != workloads::LayerKind::embedding;
+  const bool has_output = table.layer(end - 1).kind != workloads::LayerKind::head;
+  return Bytes{moved_weights * kFloat} + boundary * ((has_input ? 1 : 0) + (has_output ? 1 : 0));
+}
+
 }  // namespace offstage::scheduler

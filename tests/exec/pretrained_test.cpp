@@ -141,7 +141,7 @@ TEST_CASE("what a training holds is saved, and starts another, wherever plans pu
   trainer.train(2);
   const Folder folder("pretrained-trained");
   save_pretrained({folder.path(), SavedType::f32}, workload, first.table,
-                  trained_weights(first.table, trainer.state()));
+                  trained_weights(first, trainer.state()));
   auto config = train_config(text);
   config.initialise_from = folder.path();
   const Trainer other(second, config, {});

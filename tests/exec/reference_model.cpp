@@ -1,5 +1,6 @@
 #include "tests/exec/reference_model.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -106,8 +107,20 @@ Tensor llama_block(const workloads::Model& model, const Parameters& p, Tensor x)
                     at::silu(linear(p, "mlp.gate_proj", f)) * linear(p, "mlp.up_proj", f));
 }
 
-Tensor model_loss(const workloads::LayerTable& table, const std::vector<Parameters>& layers,
-                  const Tensor& output_matrix, const MicroBatch& batch) {
+struct Whole {
+  std::vector<Parameters> layers;
+  Tensor output_matrix;
+  std::vector<std::size_t> rounded;  // layers whose input is
+
+  // Autograd rounds the gradient of a number that was converted in the same way.
+  Tensor input_of(std::size_t layer, const Tensor& x) const {
+    return std::ranges::find(rounded, layer) == rounded.end() ? x
+                                                              : x.to(at::kBFloat16).to(at::kFloat);
+  }
+};
+
+Tensor model_loss(const workloads::LayerTable& table, const Whole& whole, const MicroBatch& batch) {
+  const std::vector<Parameters>& layers = whole.layers;
   const workloads::Model& model = table.model;
   const bool gpt2 = model.family == workloads::Family::gpt2;
   const auto tokens = [&](const std::vector<std::int64_t>& list) {
@@ -119,10 +132,12 @@ Tensor model_loss(const workloads::LayerTable& table, const std::vector<Paramete
     x = x + at::embedding(layers.front().at("wpe.weight"), at::arange(table.batch.sequence_length));
   }
   for (std::size_t i = 1; i + 1 < layers.size(); ++i) {
+    x = whole.input_of(i, x);
     x = gpt2 ? gpt2_block(model, layers[i], x) : llama_block(model, layers[i], x);
   }
+  x = whole.input_of(layers.size() - 1, x);
   x = norm(model, layers.back(), gpt2 ? "ln_f" : "norm", x);
-  const Tensor logits = at::linear(x, output_matrix).view({-1, model.vocab});
+  const Tensor logits = at::linear(x, whole.output_matrix).view({-1, model.vocab});
   return at::cross_entropy_loss(logits, tokens(batch.targets).view(-1), {}, at::Reduction::Sum);
 }
 
@@ -134,22 +149,25 @@ std::vector<float> flat_gradient(const Tensor& parameter) {
 }  // namespace
 
 StepResult reference_step(const workloads::LayerTable& table, const LayerArrays& weights,
-                          const std::vector<MicroBatch>& batches) {
-  std::vector<Parameters> layers;
+                          const std::vector<MicroBatch>& batches,
+                          const std::vector<std::size_t>& rounded) {
+  Whole whole;
+  whole.rounded = rounded;
+  std::vector<Parameters>& layers = whole.layers;
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
     layers.push_back(make_parameters(table.layer(i), weights[i]));
   }
-  const Tensor output_matrix = table.model.tied_embeddings
-                                   ? layers.front()
-                                         .at(table.layer(0).parameters.front().name)
-                                         .detach()
-                                         .clone()
-                                         .requires_grad_()
-                                   : layers.back().at("lm_head.weight");
+  const Tensor& output_matrix = whole.output_matrix =
+      table.model.tied_embeddings ? layers.front()
+                                        .at(table.layer(0).parameters.front().name)
+                                        .detach()
+                                        .clone()
+                                        .requires_grad_()
+                                  : layers.back().at("lm_head.weight");
   const auto all_tokens = static_cast<std::int64_t>(batches.size() * batches[0].inputs.size());
   StepResult result;
   for (const MicroBatch& batch : batches) {
-    const Tensor loss = model_loss(table, layers, output_matrix, batch);
+    const Tensor loss = model_loss(table, whole, batch);
     (loss / static_cast<double>(all_tokens)).backward();
     result.loss += static_cast<double>(loss.item<float>());
   }

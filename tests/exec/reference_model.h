@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "tests/exec/small_models.h"
@@ -10,8 +11,10 @@ namespace offstage::exec::testing {
 
 // Gradients and loss of one step, micro-batch after micro-batch, each weight's gradients added by
 // autograd. With tied embeddings the head reads a matrix of its own that starts equal, so that the
-// two parts of its gradient are summed apart.
+// two parts of its gradient are summed apart. Before each layer in `rounded` the activations are
+// rounded to bf16, and their gradients on the way back.
 StepResult reference_step(const workloads::LayerTable& table, const LayerArrays& weights,
-                          const std::vector<MicroBatch>& batches);
+                          const std::vector<MicroBatch>& batches,
+                          const std::vector<std::size_t>& rounded = {});
 
 }  // namespace offstage::exec::testing

@@ -4,9 +4,11 @@
 #include <span>
 #include <vector>
 
+#include "exec/bf16.h"
 #include "exec/gradient_norm.h"
 #include "exec/initialise.h"
 #include "exec/optimizer.h"
+#include "exec/planes.h"
 #include "exec/schedule.h"
 #include "tests/exec/reference_model.h"
 
@@ -81,7 +83,37 @@ class Reference {
     return batches;
   }
 
+  bool bf16() const { return plan_.workload.precision == platform::Precision::bf16; }
+
+  // What a bf16 training rounds: the weights it computes with, half away from zero;
+  LayerArrays computed_weights() const {
+    LayerArrays weights = weights_;
+    for (auto& layer : weights) {
+      for (float& value : layer) {
+        value = bf16() ? from_bf16(upper_plane(value)) : value;
+      }
+    }
+    return weights;
+  }
+
+  // activations and their gradients between sub-models;
+  std::vector<std::size_t> rounded_layers() const {
+    std::vector<std::size_t> layers;
+    for (std::size_t k = 1; bf16() && k < plan_.submodels.size(); ++k) {
+      layers.push_back(plan_.submodels[k].first_layer);
+    }
+    return layers;
+  }
+
+  // weights' gradients, summed over micro-batches and GPUs, and again when a tied head's are added.
+  void round(std::vector<float>& gradients) const {
+    for (float& value : gradients) {
+      value = bf16() ? from_bf16(to_bf16(value)) : value;
+    }
+  }
+
   double run_step(std::int64_t step) {
+    const LayerArrays weights = computed_weights();
     LayerArrays gradients;
     for (const auto& layer : weights_) {
       gradients.emplace_back(layer.size());
@@ -92,7 +124,8 @@ class Reference {
     // so that dividing by it afterwards is exact.
     const auto share = 1.0F / static_cast<float>(plan_.gpus());
     for (std::int64_t gpu = 0; gpu < plan_.gpus(); ++gpu) {
-      const StepResult result = reference_step(plan_.table, weights_, batches(step, gpu));
+      const StepResult result =
+          reference_step(plan_.table, weights, batches(step, gpu), rounded_layers());
       for (std::size_t layer = 0; layer < gradients.size(); ++layer) {
         add(result.gradients[layer], share, gradients[layer]);
       }
@@ -100,7 +133,12 @@ class Reference {
       add(result.tied_gradient, share, tied);
       loss += result.loss;
     }
+    for (auto& layer : gradients) {
+      round(layer);
+    }
+    round(tied);
     add(tied, 1.0F, gradients.front());
+    round(gradients.front());
     update(step + 1, joined(gradients));
     return loss / static_cast<double>(plan_.workload.tokens_per_step());
   }

@@ -1,12 +1,16 @@
 #include "exec/state.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "exec/initialise.h"
+#include "exec/nvme_store.h"
 #include "tests/exec/small_models.h"
 #include "tests/exec/training_setup.h"
 #include "tests/support/bare_machine.h"
@@ -27,11 +31,15 @@ std::vector<float> numbers(std::int64_t count) {
 }
 
 TEST_CASE("a part of the state is read as it was written, whatever the plan", "[exec]") {
-  for (const auto moments : {MomentPrecision::f32, MomentPrecision::bf16}) {
+  using platform::Precision;
+  for (const auto& [precision, moments] : {std::pair{Precision::f32, MomentPrecision::f32},
+                                           {Precision::f32, MomentPrecision::bf16},
+                                           {Precision::bf16, MomentPrecision::f32},
+                                           {Precision::bf16, MomentPrecision::bf16}}) {
     for (const int gpus : {1, 2, 4}) {
       const Plan plan =
-          make_plan(bare_machine(gpus, gpus > 1 ? 2 : 1), workload(byte_model(gpt2_model()), gpus),
-                    strategy([&](Strategy& s) {
+          make_plan(bare_machine(gpus, gpus > 1 ? 2 : 1),
+                    workload(byte_model(gpt2_model()), gpus, precision), strategy([&](Strategy& s) {
                       s.moments = moments;
                       s.resident_state = 1;
                       s.resident_weights = 1;
@@ -64,6 +72,38 @@ TEST_CASE("a part of the state is read as it was written, whatever the plan", "[
       CHECK(read == initial);
       state.write(StatePart::master, 0, m);
       CHECK(all_weights(plan, state) == m);
+    }
+  }
+}
+
+TEST_CASE("state on a drive is read and written with the rest, lower planes too", "[exec]") {
+  using platform::Precision;
+  for (const auto precision : {Precision::f32, Precision::bf16}) {
+    const Plan plan =
+        make_plan(bare_machine(2, 1, 2), workload(byte_model(gpt2_model()), 2, precision),
+                  strategy([](Strategy& s) { s.nvme_state = 2; }));
+    const Plan without =
+        make_plan(bare_machine(1), workload(byte_model(gpt2_model()), 2), Strategy{});
+    PoolArenas arenas(plan), other_arenas(without);
+    const WeightSource source = seeded_weights(plan.table, 3);
+    ParameterState state(plan, arenas, source);
+    NvmeStore nvme(plan, arenas, std::filesystem::temp_directory_path().string(), source);
+    const ParameterState f32(without, other_arenas, source);
+    std::vector<float> initial(static_cast<std::size_t>(plan.parameters())), found = initial;
+    f32.read(StatePart::master, 0, initial);
+    read_state(plan, state, &nvme, {StatePart::master, 0}, found);
+    CHECK(found == initial);
+    const std::vector<float> values = numbers(plan.parameters());
+    for (const StatePart part : {StatePart::m, StatePart::v, StatePart::master}) {
+      read_state(plan, state, &nvme, {part, 0}, found);
+      CHECK(found != values);
+      // In two calls, the second of which begins within a shard.
+      const std::size_t first = values.size() / 2 + 7;
+      write_state(plan, state, &nvme, {part, 0}, std::span(values).first(first));
+      write_state(plan, state, &nvme, {part, static_cast<std::int64_t>(first)},
+                  std::span(values).subspan(first));
+      read_state(plan, state, &nvme, {part, 0}, found);
+      CHECK(found == values);
     }
   }
 }

@@ -22,12 +22,13 @@ workloads::Model untied(workloads::Model model) {
   return model;
 }
 
-workloads::Workload workload(const workloads::Model& model, std::int64_t global_batch) {
+workloads::Workload workload(const workloads::Model& model, std::int64_t global_batch,
+                             platform::Precision precision) {
   workloads::Workload workload;
   workload.model = model;
   workload.sequence_length = 12;
   workload.global_batch = global_batch;
-  workload.precision = platform::Precision::f32;
+  workload.precision = precision;
   return workload;
 }
 
@@ -62,7 +63,7 @@ Outcome run(const scheduler::Plan& plan, const scheduler::TrainConfig& config, s
   Trainer trainer(plan, config, std::move(options));
   TrainResult result = trainer.train(steps);
   return {.losses = std::move(result.losses),
-          .weights = all_weights(plan, trainer.state()),
+          .weights = all_weights(plan, trainer.state(), trainer.nvme()),
           .memory = std::move(result.memory)};
 }
 
@@ -77,14 +78,10 @@ std::size_t differing(const std::vector<float>& a, const std::vector<float>& b) 
   return count;
 }
 
-std::vector<float> all_weights(const scheduler::Plan& plan, const ParameterState& state) {
-  std::vector<float> weights;
-  for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
-    const scheduler::SubModel& submodel = plan.submodels[k];
-    const std::size_t begin = weights.size();
-    weights.resize(begin + static_cast<std::size_t>(submodel.parameters));
-    state.read_weights(k, {submodel.borrowed, submodel.moved()}, weights.data() + begin);
-  }
+std::vector<float> all_weights(const scheduler::Plan& plan, const ParameterState& state,
+                               const NvmeStore* nvme) {
+  std::vector<float> weights(static_cast<std::size_t>(plan.parameters()));
+  read_state(plan, state, nvme, {StatePart::master, 0}, weights);
   return weights;
 }
 

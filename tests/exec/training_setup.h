@@ -18,8 +18,9 @@ namespace offstage::exec::testing {
 workloads::Model byte_model(workloads::Model model);
 workloads::Model untied(workloads::Model model);
 
-// f32; sequences of 12 tokens.
-workloads::Workload workload(const workloads::Model& model, std::int64_t global_batch);
+// Sequences of 12 tokens.
+workloads::Workload workload(const workloads::Model& model, std::int64_t global_batch,
+                             platform::Precision precision = platform::Precision::f32);
 
 // The default strategy with some knobs turned.
 template <typename Change>
@@ -57,6 +58,7 @@ Outcome run(const scheduler::Plan& plan, const scheduler::TrainConfig& config, s
 std::size_t differing(const std::vector<float>& a, const std::vector<float>& b);
 
 // All master weights, one sub-model's after the other, without borrowed ones.
-std::vector<float> all_weights(const scheduler::Plan& plan, const ParameterState& state);
+std::vector<float> all_weights(const scheduler::Plan& plan, const ParameterState& state,
+                               const NvmeStore* nvme = nullptr);
 
 }  // namespace offstage::exec::testing

@@ -110,14 +110,6 @@ TEST_CASE("each step is reported once, in order, with its loss", "[exec]") {
   CHECK(result.trace.tasks.size() == result.graph.size());
 }
 
-TEST_CASE("a plan in bf16 is refused with the remedy", "[exec]") {
-  const TextFile text(2000);
-  auto work = workload(byte_model(gpt2_model()), 4);
-  work.precision = platform::Precision::bf16;
-  const Plan plan = scheduler::make_plan(bare_machine(1), work, Strategy{});
-  CHECK_THROWS_WITH(Trainer(plan, train_config(text), {}), Catch::Contains("f32"));
-}
-
 TEST_CASE("200 steps learn more than the frequencies of letters", "[exec][slow]") {
   const TextFile text(20000);
   auto model = byte_model(gpt2_model());

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -99,11 +100,14 @@ TEST_CASE("the validation loss is the training's of the same weights and tokens,
           "[exec]") {
   const TextFile text(2000);
   install_arena_allocator();
-  for (const auto& model : {byte_model(gpt2_model()), byte_model(llama_model(false))}) {
+  using platform::Precision;
+  for (const auto& [model, precision] : {std::pair{byte_model(gpt2_model()), Precision::f32},
+                                         {byte_model(llama_model(false)), Precision::f32},
+                                         {byte_model(gpt2_model()), Precision::bf16}}) {
     for (const Case& c : cases()) {
-      INFO(model.name << ", " << c.name);
-      const Plan plan =
-          scheduler::make_plan(bare_machine(c.gpus), workload(model, c.global_batch), c.strategy);
+      INFO(model.name << ", " << c.name << (precision == Precision::bf16 ? ", bf16" : ""));
+      const Plan plan = scheduler::make_plan(
+          bare_machine(c.gpus), workload(model, c.global_batch, precision), c.strategy);
       const Validation validation(plan, {.data = {text.path()}, .every = 1, .batches = kBatches},
                                   TokenType::automatic);
       SmallRun run(plan, text);

@@ -18,6 +18,7 @@ platform::Machine bare_machine(int gpus, int sockets, int drives) {
   machine.links.push_back({.name = "cores",
                            .kind = platform::LinkKind::cores,
                            .capacity = constant(platform::BytesPerSecond{2e9})});
+  machine.core_copy_rate = constant(platform::BytesPerSecond{1e9});
   machine.routes.push_back({.name = "cores", .links = {0}, .latency = {}});
   const auto add_pool = [&](const std::string& name, platform::PoolKind kind) {
     machine.pools.push_back(

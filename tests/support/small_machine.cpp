@@ -125,6 +125,8 @@ Machine small_core_machine() {
                    link("one core", LinkKind::cores, 1e9, true)};
   machine.routes = {{"work", {1, 0}, {}}};
   machine.gpu_models[0].launches_overlap = false;
+  // Cores compute in f32.
+  for (auto& point : machine.gpu_models[0].gemm.value) point.precision = platform::Precision::f32;
   for (auto& gpu : machine.gpus) {
     gpu.h2d = gpu.d2h = {0};
     gpu.compute_route = 0;
