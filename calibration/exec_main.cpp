@@ -1,7 +1,9 @@
+#include <csignal>
 #include <exception>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 
 #include "calibration/calibrate_command.h"
 #include "exec/train_command.h"
@@ -47,6 +49,10 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A limit on the size of files is an error of the write, not the end of the program.
+  std::signal(SIGXFSZ, SIG_IGN);
+  // Nobody would steer a training whose `offstage` was killed: it ends as if told to.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
   try {
     return run(argc, argv);
   } catch (const Error& error) {

@@ -28,6 +28,7 @@ struct TrainOptions {
   std::string out;
   std::optional<std::int64_t> steps;
   std::string trace;
+  bool restart = false;
 };
 
 CLI::App* describe(CLI::App& app, TrainOptions& options) {
@@ -38,7 +39,12 @@ CLI::App* describe(CLI::App& app, TrainOptions& options) {
   command->add_option("--steps", options.steps, "Steps, instead of the config's")
       ->check(CLI::PositiveNumber);
   command->add_option("--trace", options.trace, "Write a Chrome/Perfetto trace to this file");
+  command->add_flag("--restart", options.restart,
+                    "Begin again; an earlier run in train.checkpoint.directory is set aside");
   command->footer(
+      "With a `checkpoint` section, a training goes on from the newest whole checkpoint; "
+      "`offstage\n"
+      "status DIR` and pause, resume, checkpoint, stop DIR look at and steer it.\n"
       "Examples:\n"
       "  offstage train run.yaml\n"
       "  offstage plan run.yaml --out plan.json && offstage train run.yaml --plan plan.json\n"
@@ -113,6 +119,7 @@ int run(const TrainOptions& options) {
                                      fmt::to_string(result.step.value)};
   if (options.steps) arguments.insert(arguments.end(), {"--steps", fmt::to_string(*options.steps)});
   if (!options.trace.empty()) arguments.insert(arguments.end(), {"--trace", options.trace});
+  if (options.restart) arguments.emplace_back("--restart");
   if (options.common.json) arguments.emplace_back("--json");
   return run_companion(arguments);
 }

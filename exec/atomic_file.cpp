@@ -22,15 +22,18 @@ Error failed(const std::string& path, const char* what) {
 // A rename is lasting once the folder that records it is.
 void sync_folder_of(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path();
-  const std::string folder = parent.empty() ? "." : parent.string();
+  sync_folder(parent.empty() ? "." : parent.string());
+}
+
+}  // namespace
+
+void sync_folder(const std::string& folder) {
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) throw failed(folder, "opened");
   const bool synced = fsync(descriptor) == 0;
   close(descriptor);
   if (!synced) throw failed(folder, "synced");
 }
-
-}  // namespace
 
 AtomicFile::AtomicFile(std::string path)
     : path_(std::move(path)), temporary_(fmt::format("{}.{}.part", path_, getpid())) {

@@ -29,4 +29,7 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+// Makes the names in a folder last. Errors: Error(io).
+void sync_folder(const std::string& folder);
+
 }  // namespace offstage::exec

@@ -1,5 +1,6 @@
 #include "exec/cpu_backend.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,7 +21,15 @@ bool is_copy(TaskKind kind) { return kind == TaskKind::fetch || kind == TaskKind
 }  // namespace
 
 CpuBackend::CpuBackend(const scheduler::TaskGraph& graph, TaskBody body, CpuBackendOptions options)
-    : graph_(graph), body_(std::move(body)), options_(std::move(options)), queues_(graph) {
+    : graph_(graph),
+      body_(std::move(body)),
+      options_(std::move(options)),
+      queues_(graph),
+      started_(graph.engines.size()),
+      left_in_step_(graph.steps) {
+  for (const scheduler::Task& task : graph_.tasks) {
+    ++left_in_step_[task.step];
+  }
   for (std::size_t engine = 0; engine < graph_.engines.size(); ++engine) {
     Worker& worker = workers_.emplace_back();
     worker.thread = std::jthread([this, &worker] { work(worker); });
@@ -54,7 +63,8 @@ void CpuBackend::submit(TaskId task) {
 void CpuBackend::run(const scheduler::CompletionHandler& handler) {
   std::unique_lock lock(mutex_);
   while (true) {
-    progress_.wait(lock, [this] { return !completions_.empty() || running_ == 0; });
+    let_step_end();
+    progress_.wait(lock, [this] { return !completions_.empty() || is_over(); });
     if (failure_ != nullptr || completions_.empty()) {
       break;
     }
@@ -73,10 +83,82 @@ void CpuBackend::run(const scheduler::CompletionHandler& handler) {
   if (failure_ != nullptr) {
     std::rethrow_exception(failure_);
   }
+  if (ending_) {
+    throw EndedOnRequest{};
+  }
   if (queues_.in_flight() > 0) {
     throw Error(ErrorCode::device, fmt::format("{} submitted tasks can never start: {}",
                                                queues_.in_flight(), queues_.describe_waiting()));
   }
+}
+
+// Lets one more step begin when otherwise the ones that have begun could not end: Note [Holding a
+// run].
+void CpuBackend::let_step_end() {
+  if (!latest_step_ || held_.empty() || running_ > 0 || !completions_.empty()) {
+    return;
+  }
+  const auto begun = left_in_step_.begin() + *latest_step_ + 1;
+  if (std::any_of(left_in_step_.begin(), begun, [](std::uint32_t left) { return left > 0; })) {
+    ++*latest_step_;
+    dispatch(std::exchange(held_, {}));
+  }
+}
+
+// Held tasks go on later, unless the run is to end there.
+bool CpuBackend::is_over() const {
+  return running_ == 0 && (held_.empty() || ending_ || failure_ != nullptr);
+}
+
+std::vector<EngineActivity> CpuBackend::activity() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<EngineActivity> all;
+  for (scheduler::EngineId engine = 0; engine < graph_.engines.size(); ++engine) {
+    EngineActivity& activity = all.emplace_back();
+    activity.engine = graph_.engines[engine].name;
+    activity.in_line = queues_.in_line(engine);
+    const auto front = queues_.front(engine);
+    if (!front) {
+      continue;
+    }
+    activity.task = graph_.describe(*front);
+    if (const auto started = started_[engine]) {
+      activity.running_for = now() - *started;
+    } else if (std::find(held_.begin(), held_.end(), *front) != held_.end()) {
+      activity.waits_for = "the run is held";
+    } else {
+      activity.waits_for = queues_.describe_wait(*front);
+    }
+  }
+  return all;
+}
+
+void CpuBackend::hold() {
+  const std::lock_guard lock(mutex_);
+  holding_ = true;
+}
+
+void CpuBackend::release() {
+  const std::lock_guard lock(mutex_);
+  holding_ = false;
+  dispatch(std::exchange(held_, {}));
+}
+
+void CpuBackend::end_at_hold() {
+  const std::lock_guard lock(mutex_);
+  holding_ = true;
+  ending_ = true;
+  progress_.notify_one();
+}
+
+bool CpuBackend::at_rest() const {
+  const std::lock_guard lock(mutex_);
+  return holding_ && running_ == 0 && completions_.empty();
+}
+
+std::optional<std::uint32_t> CpuBackend::latest_step() const {
+  const std::lock_guard lock(mutex_);
+  return latest_step_;
 }
 
 void CpuBackend::work(Worker& worker) {
@@ -103,6 +185,10 @@ void CpuBackend::work(Worker& worker) {
     // The end is read under the lock, so that completions queue up in time order.
     const Seconds end = now();
     --running_;
+    --left_in_step_[graph_.tasks[task].step];
+    for (const scheduler::EngineId engine : graph_.task_engines(task)) {
+      started_[engine].reset();
+    }
     if (failure != nullptr) {
       fail(failure);
     } else {
@@ -136,6 +222,15 @@ void CpuBackend::dispatch(const std::vector<TaskId>& startable) {
     return;  // the run is over; what has not started stays where it is
   }
   for (const TaskId task : startable) {
+    const std::uint32_t step = graph_.tasks[task].step;
+    if (holding_ && (!latest_step_ || step > *latest_step_)) {
+      held_.push_back(task);
+      continue;
+    }
+    latest_step_ = std::max(latest_step_.value_or(0), step);
+    for (const scheduler::EngineId engine : graph_.task_engines(task)) {
+      started_[engine] = now();
+    }
     Worker& worker = workers_[graph_.task_engines(task).front()];
     worker.next = task;
     ++running_;

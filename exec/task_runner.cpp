@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "exec/finite.h"
 #include "platform/error.h"
 
 namespace offstage::exec {
@@ -126,10 +128,30 @@ void TaskRunner::send_gradients(TaskId task) const {
   const Task& work = graph_.tasks[task];
   const Range range = shard_range(place_.plan.submodels[work.submodel], work.gpu);
   const float* const gradients = slot(task, SlotRole::gradients) + range.begin;
-  if (bf16_) {
-    narrow(gradients, range.size(), reinterpret_cast<std::uint16_t*>(bytes(task, SlotRole::host)));
-  } else {
-    copy_floats(gradients, range.size(), slot(task, SlotRole::host));
+  std::byte* const host = bytes(task, SlotRole::host);
+  // Looked at while they are in the cache, before they can change a weight.
+  constexpr std::int64_t kBlock = 4096;
+  for (std::int64_t begin = 0; begin < range.size(); begin += kBlock) {
+    const std::int64_t count = std::min(kBlock, range.size() - begin);
+    require_finite(task, {gradients + begin, static_cast<std::size_t>(count)});
+    if (bf16_) {
+      narrow(gradients + begin, count, reinterpret_cast<std::uint16_t*>(host) + begin);
+    } else {
+      copy_floats(gradients + begin, count, reinterpret_cast<float*>(host) + begin);
+    }
+  }
+}
+
+void TaskRunner::require_finite(TaskId task, std::span<const float> gradients) const {
+  if (!all_finite(gradients)) {
+    const Task& work = graph_.tasks[task];
+    const SubModel& submodel = place_.plan.submodels[work.submodel];
+    throw Error(
+        ErrorCode::device,
+        fmt::format("step {}: the gradients of sub-model {} (layers {} to {}) are not finite "
+                    "(NaN or infinity); a lower learning rate, warm-up or clipping may help",
+                    first_step_ + work.step + 1, work.submodel, submodel.first_layer,
+                    submodel.end_layer - 1));
   }
 }
 
@@ -242,6 +264,13 @@ void TaskRunner::backward(TaskId task) {
                        keeping != nullptr ? std::move(kept_[keeping->slot]) : nullptr);
   arrays.store_input();
   if (compute.has_head()) {
+    if (!std::isfinite(loss)) {
+      throw Error(
+          ErrorCode::device,
+          fmt::format("step {}: the loss of micro-batch {} on gpu{} is {}; a lower learning "
+                      "rate, warm-up or clipping may help",
+                      first_step_ + work.step + 1, work.micro_batch, work.gpu, loss));
+    }
     const auto gpus = static_cast<std::size_t>(place_.plan.gpus());
     const auto micro_batches = static_cast<std::size_t>(place_.plan.micro_batches());
     loss_sums_[(work.step * gpus + work.gpu) * micro_batches + work.micro_batch] = loss;

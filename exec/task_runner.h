@@ -5,9 +5,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "exec/blocks.h"
+#include "exec/checkpoint_writer.h"
 #include "exec/compute_arrays.h"
 #include "exec/data.h"
 #include "exec/decay_runs.h"
@@ -47,7 +49,8 @@ struct Workplace {
   const Sampler& sampler;
   const std::deque<SubModelCompute>& compute;  // by sub-model
   const UpdateSettings& settings;
-  NvmeStore* nvme = nullptr;  // null when the plan has no state on NVMe
+  NvmeStore* nvme = nullptr;                // null when the plan has no state on NVMe
+  CheckpointWriter* checkpoints = nullptr;  // null when none are written
 };
 
 class TaskRunner {
@@ -70,6 +73,8 @@ class TaskRunner {
   void copy_weights_in(scheduler::TaskId task) const;
   void copy_activation(scheduler::TaskId task) const;
   void send_gradients(scheduler::TaskId task) const;
+  // Errors: Error(device) naming step and sub-model when a gradient is a NaN or an infinity.
+  void require_finite(scheduler::TaskId task, std::span<const float> gradients) const;
   void all_gather(scheduler::TaskId task) const;
   void reduce_scatter(scheduler::TaskId task) const;
   void forward(scheduler::TaskId task);

@@ -131,6 +131,10 @@ Workers& TaskRunner::workers(TaskId task) {
 
 void TaskRunner::update(TaskId task) {
   const Task& work = graph_.tasks[task];
+  const std::int64_t steps_done = first_step_ + work.step;
+  if (place_.checkpoints != nullptr) {
+    place_.checkpoints->before_update(work.submodel, work.gpu, steps_done);
+  }
   ShardUpdate update;
   update.state = place_.state.shard(work.submodel, work.gpu);
   if (update.state.range.empty()) {
@@ -140,15 +144,19 @@ void TaskRunner::update(TaskId task) {
     add_borrowed_gradients(task);
   }
   std::byte* const gradient = own_gradients(task);
-  if (bf16_ && place_.plan.submodels[work.submodel].state == StatePlace::resident) {
-    // Those sent to a socket were rounded on the way; these are here, so that residency changes no
-    // bit.
-    narrow(reinterpret_cast<const float*>(gradient), update.state.range.size(),
-           reinterpret_cast<std::uint16_t*>(gradient));
+  if (place_.plan.submodels[work.submodel].state == StatePlace::resident) {
+    // Others were looked at, and rounded in bf16 trainings, on their way to the CPU: residency
+    // changes no bit.
+    const auto count = update.state.range.size();
+    const auto* const summed = reinterpret_cast<const float*>(gradient);
+    require_finite(task, {summed, static_cast<std::size_t>(count)});
+    if (bf16_) {
+      narrow(summed, count, reinterpret_cast<std::uint16_t*>(gradient));
+    }
   }
   update.gradient = gradient;
   update.gradient_scale = gradient_scale(task);
-  update.step = first_step_ + work.step + 1;
+  update.step = steps_done + 1;
   update.adamw = place_.settings.adamw;
   if (place_.settings.learning_rate) {
     update.adamw.learning_rate = static_cast<float>(place_.settings.learning_rate(update.step));
@@ -168,6 +176,9 @@ void TaskRunner::update(TaskId task) {
                       {run.range.begin - first, run.range.end - first}, run.decays);
         });
       });
+  if (place_.checkpoints != nullptr) {
+    place_.checkpoints->after_update(work.submodel, work.gpu, steps_done + 1);
+  }
 }
 
 // Slots after the first that hold a GPU's shard of the tied head's gradients. Of these, the
@@ -207,6 +218,9 @@ void TaskRunner::move_moments(TaskId task) const {
     place_.nvme->read(work.submodel, work.gpu, slot);
   } else {
     place_.nvme->write(work.submodel, work.gpu, slot);
+    if (place_.checkpoints != nullptr) {
+      place_.checkpoints->state_passes(work.submodel, work.gpu, first_step_ + work.step + 1, slot);
+    }
   }
 }
 

@@ -95,6 +95,13 @@ Trainer::Trainer(const Plan& plan, const scheduler::TrainConfig& config, Trainer
       nvme_.emplace(plan, arenas_, *config.nvme_directory, source);
     });
   }
+  if (config.validation) {
+    validate_every_ = config.validation->every;
+    validation_.emplace(plan, *config.validation, config.token_type);
+  }
+  if (options_.checkpoints) {
+    checkpoints_.emplace(plan, state_, *options_.checkpoints, options_.checkpoint_events);
+  }
   for (const scheduler::SubModel& submodel : plan.submodels) {
     compute_.emplace_back(plan.table, submodel.first_layer, submodel.end_layer);
   }
@@ -104,10 +111,14 @@ TrainResult Trainer::train(std::int64_t steps) {
   OFFSTAGE_CHECK(steps > 0 && options_.window > 0, "a training needs steps and a window");
   TrainResult result;
   std::vector<Seconds> steady, first;
-  for (std::int64_t left = steps; left > 0;) {
-    const auto count = static_cast<std::uint32_t>(std::min<std::int64_t>(left, options_.window));
+  const std::int64_t end = steps_done_ + steps;
+  while (steps_done_ < end && controls_.may_continue()) {
+    const auto count = static_cast<std::uint32_t>(next_window(end - steps_done_));
     Window window = run_window(count);
     result.losses.insert(result.losses.end(), window.losses.begin(), window.losses.end());
+    if (window.losses.size() < count) {
+      break;
+    }
     const std::vector<Seconds> ends = window.trace.step_ends(window.graph);
     first.push_back(ends.front());
     for (std::size_t s = 1; s < ends.size(); ++s) {
@@ -118,31 +129,57 @@ TrainResult Trainer::train(std::int64_t steps) {
       result.trace = std::move(window.trace);
       result.first_step = steps_done_ - count;
     }
-    left -= count;
+    validate();
   }
   // A window's first step has nothing before it to overlap with.
-  result.step = median(steady.empty() ? std::move(first) : std::move(steady));
+  if (!steady.empty() || !first.empty()) {
+    result.step = median(steady.empty() ? std::move(first) : std::move(steady));
+  }
   result.memory = memory();
   return result;
+}
+
+std::int64_t Trainer::next_window(std::int64_t left) const {
+  std::int64_t count = std::min<std::int64_t>(left, options_.window);
+  if (validate_every_ > 0) {
+    count = std::min(count, validate_every_ - steps_done_ % validate_every_);
+  }
+  return count;
+}
+
+Workplace Trainer::workplace() {
+  return {plan_,        arenas_,    state_,
+          slots_,       token_ids_, sampler_,
+          compute_,     settings_,  nvme_ ? &*nvme_ : nullptr,
+          checkpoints()};
+}
+
+void Trainer::validate() {
+  if (validation_ && steps_done_ % validate_every_ == 0) {
+    const double loss = validation_->loss(workplace());
+    if (options_.on_validation) {
+      options_.on_validation(steps_done_, loss);
+    }
+  }
 }
 
 Trainer::Window Trainer::run_window(std::uint32_t steps) {
   Window window;
   window.graph = make_step_graph(plan_, steps);
   OFFSTAGE_CHECK(window.graph.slots.size() == slots_.size(), "graphs of one plan differ in slots");
-  TaskRunner runner({plan_, arenas_, state_, slots_, token_ids_, sampler_, compute_, settings_,
-                     nvme_ ? &*nvme_ : nullptr},
-                    window.graph, steps_done_);
-  window.trace =
-      options_.serial ? run_serial(window.graph, runner) : run_parallel(window.graph, runner);
-  for (std::uint32_t step = 0; step < steps; ++step) {
+  TaskRunner runner(workplace(), window.graph, steps_done_);
+  const std::uint32_t done =
+      options_.serial ? run_serial(window, runner) : run_parallel(window, runner);
+  for (std::uint32_t step = 0; step < done; ++step) {
     window.losses.push_back(runner.loss(step));
   }
-  steps_done_ += steps;
+  steps_done_ += done;
   return window;
 }
 
-Trace Trainer::run_parallel(const TaskGraph& graph, TaskRunner& runner) {
+// Returns the steps that were done.
+std::uint32_t Trainer::run_parallel(Window& window, TaskRunner& runner) {
+  const TaskGraph& graph = window.graph;
   const std::vector<Seconds> lone_times =
       options_.lone_times ? options_.lone_times(graph) : std::vector<Seconds>(graph.size());
   const auto policy = make_policy(
@@ -155,41 +192,52 @@ Trace Trainer::run_parallel(const TaskGraph& graph, TaskRunner& runner) {
   backend_options.on_thread_start = [] { set_compute_threads(kComputeThreads); };
   CpuBackend backend(
       graph, [&runner](scheduler::TaskId task) { runner.run(task); }, backend_options);
+  const RunControls::Window visible(controls_, backend);
   Seconds step_begin;
+  std::uint32_t done = 0;
   scheduler::RunObserver observer;
   observer.on_step_end = [&](std::uint32_t step, Seconds end) {
     report_step(runner, step, end - step_begin);
     step_begin = end;
+    done = step + 1;
   };
-  return scheduler::Manager(graph, backend, *policy).run(observer);
+  try {
+    window.trace = scheduler::Manager(graph, backend, *policy).run(observer);
+  } catch (const EndedOnRequest&) {
+  }
+  return done;
 }
 
-Trace Trainer::run_serial(const TaskGraph& graph, TaskRunner& runner) {
+std::uint32_t Trainer::run_serial(Window& window, TaskRunner& runner) {
+  const TaskGraph& graph = window.graph;
   set_compute_threads(kComputeThreads);
   const auto origin = std::chrono::steady_clock::now();
   const auto now = [origin] {
     return Seconds{
         std::chrono::duration<double>(std::chrono::steady_clock::now() - origin).count()};
   };
-  Trace trace;
   Seconds step_begin;
   for (scheduler::TaskId task = 0; task < graph.size(); ++task) {
     const Seconds start = now();
     runner.run(task);
-    trace.tasks.push_back({.start = start, .end = now()});
+    window.trace.tasks.push_back({.start = start, .end = now()});
     // Program order is step after step.
     const std::uint32_t step = graph.tasks[task].step;
     if (task + 1 == graph.size() || graph.tasks[task + 1].step != step) {
-      report_step(runner, step, trace.tasks.back().end - step_begin);
-      step_begin = trace.tasks.back().end;
+      report_step(runner, step, window.trace.tasks.back().end - step_begin);
+      step_begin = window.trace.tasks.back().end;
     }
   }
-  return trace;
+  return graph.steps;
 }
 
-void Trainer::report_step(const TaskRunner& runner, std::uint32_t step, Seconds time) const {
+void Trainer::report_step(const TaskRunner& runner, std::uint32_t step, Seconds time) {
+  ended_ = steps_done_ + step + 1;
   if (options_.on_step) {
-    options_.on_step({.step = steps_done_ + step + 1, .loss = runner.loss(step), .time = time});
+    options_.on_step({.step = ended_,
+                      .loss = runner.loss(step),
+                      .learning_rate = settings_.learning_rate(ended_),
+                      .time = time});
   }
 }
 
@@ -197,8 +245,10 @@ std::vector<PoolPeak> Trainer::memory() const {
   std::vector<PoolPeak> peaks;
   for (const scheduler::PoolLedger& pool : plan_.memory.pools) {
     if (pool.planned() > platform::Bytes{}) {
-      peaks.push_back(
-          {.pool = pool.name, .peak = arenas_.at(pool.pool).peak(), .planned = pool.planned()});
+      peaks.push_back({.pool = pool.name,
+                       .live = arenas_.at(pool.pool).live(),
+                       .peak = arenas_.at(pool.pool).peak(),
+                       .planned = pool.planned()});
     }
   }
   return peaks;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -8,10 +9,14 @@
 #include <vector>
 
 #include "exec/blocks.h"
+#include "exec/checkpoint.h"
+#include "exec/checkpoint_writer.h"
 #include "exec/data.h"
 #include "exec/nvme_store.h"
+#include "exec/run_controls.h"
 #include "exec/state.h"
 #include "exec/task_runner.h"
+#include "exec/validation.h"
 #include "platform/units.h"
 #include "scheduler/plan.h"
 #include "scheduler/run_config.h"
@@ -30,6 +35,7 @@ namespace offstage::exec {
 struct StepReport {
   std::int64_t step = 0;  // from 1
   double loss = 0.0;
+  double learning_rate = 0.0;
   platform::Seconds time;  // since the end of the step before, or since its window began
 };
 
@@ -43,10 +49,15 @@ struct TrainerOptions {
   std::function<std::vector<platform::Seconds>(const scheduler::TaskGraph&)> lone_times = {};
   // Called at the end of every step; may throw to end the training.
   std::function<void(const StepReport&)> on_step = {};
+  // Called with the loss on the validation data, whenever there is one; a token's mean.
+  std::function<void(std::int64_t steps_done, double loss)> on_validation = {};
+  std::optional<CheckpointSettings> checkpoints = {};
+  CheckpointEvents checkpoint_events = {};
 };
 
 struct PoolPeak {
   std::string pool;
+  platform::Bytes live;     // now
   platform::Bytes peak;     // measured
   platform::Bytes planned;  // what the ledger gives the run
 };
@@ -70,9 +81,23 @@ class Trainer {
   Trainer(const scheduler::Plan& plan, const scheduler::TrainConfig& config,
           TrainerOptions options);
 
-  // Continues for `steps` more steps.
+  // Goes on from a checkpoint of this model, whatever plan it was written under. Precondition: no
+  // step has been trained. Errors: Error(io).
+  void restore(const Checkpoint& checkpoint);
+
+  // Continues for `steps` more steps, or until it is told to stop.
   // Errors: what a task threw; the trainer can't be used afterwards.
   TrainResult train(std::int64_t steps);
+
+  // Steps at their end, an earlier training's with a checkpoint included. Thread: any.
+  std::int64_t steps_done() const { return ended_; }
+  // A checkpoint of what is there now, without going on; none when this step has one.
+  // Precondition: everything is at rest, between train() calls or while paused.
+  void write_checkpoint(std::int64_t step);
+  CheckpointWriter* checkpoints() { return checkpoints_ ? &*checkpoints_ : nullptr; }
+  // Thread: any.
+  RunControls& controls() { return controls_; }
+  std::vector<PoolPeak> memory() const;
 
   const ParameterState& state() const { return state_; }
   // Null when the plan has no state on NVMe.
@@ -83,15 +108,18 @@ class Trainer {
  private:
   struct Window {
     scheduler::TaskGraph graph;
-    scheduler::Trace trace;
+    scheduler::Trace trace;  // empty when the window was ended before its end
     std::vector<double> losses;
   };
 
   Window run_window(std::uint32_t steps);
-  scheduler::Trace run_parallel(const scheduler::TaskGraph& graph, TaskRunner& runner);
-  scheduler::Trace run_serial(const scheduler::TaskGraph& graph, TaskRunner& runner);
-  void report_step(const TaskRunner& runner, std::uint32_t step, platform::Seconds time) const;
-  std::vector<PoolPeak> memory() const;
+  std::uint32_t run_parallel(Window& window, TaskRunner& runner);
+  std::uint32_t run_serial(Window& window, TaskRunner& runner);
+  std::int64_t next_window(std::int64_t left) const;
+  Workplace workplace();
+  void validate();
+  void report_step(const TaskRunner& runner, std::uint32_t step, platform::Seconds time);
+  std::byte* nvme_slot(std::int64_t gpu) const;
 
   const scheduler::Plan& plan_;
   const TrainerOptions options_;
@@ -104,7 +132,12 @@ class Trainer {
   std::optional<NvmeStore> nvme_;  // of plans with state on NVMe
   Slots slots_;
   TokenIds token_ids_;
-  std::int64_t steps_done_ = 0;
+  std::int64_t validate_every_ = 0;  // steps; 0: never
+  std::optional<Validation> validation_;
+  RunControls controls_;
+  std::int64_t steps_done_ = 0;                  // before the window
+  std::atomic<std::int64_t> ended_ = 0;          // steps, those of the window included
+  std::optional<CheckpointWriter> checkpoints_;  // last: its thread reads the state
 };
 
 }  // namespace offstage::exec

@@ -89,6 +89,15 @@ std::string EngineQueues::describe_wait(TaskId task) const {
   return fmt::format("{} could start", graph_.describe(task));
 }
 
+std::optional<TaskId> EngineQueues::front(EngineId engine) const {
+  const Queue& queue = queues_[engine];
+  return queue.head == queue.tail ? std::nullopt : std::optional(places_[queue.head]);
+}
+
+std::size_t EngineQueues::in_line(EngineId engine) const {
+  return queues_[engine].tail - queues_[engine].head;
+}
+
 std::string EngineQueues::describe_waiting() const {
   std::vector<TaskId> waiting;
   for (const Queue& queue : queues_) {

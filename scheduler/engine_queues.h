@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ class EngineQueues {
   void complete(TaskId task, std::vector<TaskId>& startable);
 
   std::size_t in_flight() const { return in_flight_; }  // submitted, not complete
+  // The task first in line on an engine, running or not.
+  std::optional<TaskId> front(EngineId engine) const;
+  std::size_t in_line(EngineId engine) const;  // with the one in front
+  // "forward submodel 3 ... waits for all_gather submodel 3 ...". Precondition: submitted.
+  std::string describe_wait(TaskId task) const;
   // The tasks first in line on their engines that have not started, each with what it waits for.
   std::string describe_waiting() const;
 
@@ -32,7 +38,6 @@ class EngineQueues {
     std::uint32_t tail = 0;  // where the next one goes
   };
   void lift(TaskId task, std::vector<TaskId>& startable);
-  std::string describe_wait(TaskId task) const;
 
   const TaskGraph& graph_;
   std::vector<State> state_;

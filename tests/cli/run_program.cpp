@@ -1,8 +1,10 @@
 #include "run_program.h"
 
+#include <csignal>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include <catch2/catch.hpp>
 #include <fcntl.h>
@@ -36,8 +38,13 @@ pid_t start(const std::vector<std::string>& arguments, const fs::path& folder,
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), flags, 0600);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err.c_str(), flags, 0600);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t child = 0;
-  const int error = posix_spawn(&child, OFFSTAGE_PROGRAM, &actions, nullptr, argv.data(), environ);
+  const int error =
+      posix_spawn(&child, OFFSTAGE_PROGRAM, &actions, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw std::runtime_error("can't start " OFFSTAGE_PROGRAM);
   return child;
@@ -71,17 +78,46 @@ std::string Workspace::read(const std::string& name) const { return contents(fol
 
 bool Workspace::has(const std::string& name) const { return fs::exists(folder_ / name); }
 
-Outcome Workspace::run(const std::vector<std::string>& arguments, const std::string& output) const {
-  const std::string out = output.empty() ? ".out" : output;
-  const pid_t child = start(arguments, folder_, out, ".err");
+Running::Running(int process, fs::path folder, std::string out, std::string err)
+    : process_(process), folder_(std::move(folder)), out_(std::move(out)), err_(std::move(err)) {}
+
+Running::Running(Running&& other) noexcept
+    : process_(std::exchange(other.process_, -1)),
+      folder_(std::move(other.folder_)),
+      out_(std::move(other.out_)),
+      err_(std::move(other.err_)) {}
+
+Running::~Running() {
+  if (process_ < 0) return;
+  send_to_group(SIGKILL);
+  waitpid(process_, nullptr, 0);
+}
+
+void Running::send(int signal) const { kill(process_, signal); }
+
+void Running::send_to_group(int signal) const { kill(-process_, signal); }
+
+Outcome Running::wait() {
   int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(waitpid(std::exchange(process_, -1), &status, 0) > 0);
   Outcome outcome;
   outcome.ended = WIFEXITED(status);
   outcome.status = outcome.ended ? WEXITSTATUS(status) : -1;
-  if (output.empty()) outcome.out = contents(folder_ / out);
-  outcome.err = contents(folder_ / ".err");
+  if (!out_.empty()) outcome.out = contents(folder_ / out_);
+  outcome.err = contents(folder_ / err_);
   return outcome;
+}
+
+Outcome Workspace::run(const std::vector<std::string>& arguments, const std::string& output) const {
+  const std::string out = output.empty() ? ".out" : output;
+  return Running(tests::start(arguments, folder_, out, ".err"), folder_,
+                 output.empty() ? out : std::string(), ".err")
+      .wait();
+}
+
+Running Workspace::start(const std::vector<std::string>& arguments, const std::string& name) const {
+  const std::string out = "." + name + ".out", err = "." + name + ".err";
+  return {tests::start(arguments, folder_, out, err), folder_, out, err};
 }
 
 std::string small_config() {

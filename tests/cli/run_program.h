@@ -18,6 +18,27 @@ struct Outcome {
   nlohmann::json json() const;
 };
 
+// A program that runs beside the test, in a process group of its own; killed at the end of its
+// scope if it still does.
+class Running {
+ public:
+  Running(int process, std::filesystem::path folder, std::string out, std::string err);
+  ~Running();
+  Running(Running&& other) noexcept;
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  // To the program, or to it and all it started.
+  void send(int signal) const;
+  void send_to_group(int signal) const;
+  Outcome wait();
+
+ private:
+  int process_;
+  std::filesystem::path folder_;
+  std::string out_, err_;
+};
+
 // A new folder of this test, removed at its end.
 class Workspace {
  public:
@@ -35,6 +56,8 @@ class Workspace {
   // `offstage ARGUMENTS` in the folder. `output`: where its standard output goes, instead of
   // Outcome::out.
   Outcome run(const std::vector<std::string>& arguments, const std::string& output = "") const;
+  // The same without waiting; `name` tells the outputs of several apart.
+  Running start(const std::vector<std::string>& arguments, const std::string& name) const;
 
  private:
   std::filesystem::path folder_;

@@ -122,5 +122,82 @@ TEST_CASE("a throttled copy never ends before its bytes could have crossed", "[e
   CHECK((completions[0].end - completions[0].start).value >= 0.003);
 }
 
+// Ten steps of one task each on one engine, submitted at once; the body reports each step begun.
+struct Steps {
+  Steps() {
+    const auto engine = builder.engine("engine");
+    for (std::uint32_t step = 0; step < kSteps; ++step) {
+      builder.task({engine}, {}, delay(0.0), {}, step);
+    }
+  }
+  static constexpr std::uint32_t kSteps = 10;
+  GraphBuilder builder;
+};
+
+TEST_CASE("a held run ends the step that has begun and starts no other", "[exec]") {
+  Steps steps;
+  const auto& graph = steps.builder.graph();
+  CpuBackend* held = nullptr;
+  std::atomic<int> begun = 0;
+  CpuBackend backend(graph,
+                     [&](TaskId task) {
+                       ++begun;
+                       if (task == 2) held->hold();
+                     },
+                     {});
+  held = &backend;
+  for (TaskId task = 0; task < graph.size(); ++task) backend.submit(task);
+  std::jthread other([&] {
+    while (!backend.at_rest()) std::this_thread::yield();
+    CHECK(begun == 3);
+    CHECK(backend.latest_step() == 2);
+    CHECK(backend.activity().front().waits_for == "the run is held");
+    backend.release();
+  });
+  std::size_t completions = 0;
+  backend.run([&](const Completion&) { ++completions; });
+  CHECK(completions == Steps::kSteps);
+}
+
+TEST_CASE("a run that is to end at its hold leaves the later steps undone", "[exec]") {
+  Steps steps;
+  const auto& graph = steps.builder.graph();
+  CpuBackend* ending = nullptr;
+  CpuBackend backend(graph,
+                     [&](TaskId task) {
+                       if (task == 4) ending->end_at_hold();
+                     },
+                     {});
+  ending = &backend;
+  for (TaskId task = 0; task < graph.size(); ++task) backend.submit(task);
+  std::vector<TaskId> done;
+  CHECK_THROWS_AS(backend.run([&](const Completion& c) { done.push_back(c.task); }),
+                  EndedOnRequest);
+  CHECK(done == std::vector<TaskId>{0, 1, 2, 3, 4});
+}
+
+TEST_CASE("a hold lets a later step end when an earlier one waits behind it", "[exec]") {
+  // The policy put a task of step 1 in line before one of step 0.
+  GraphBuilder builder;
+  const auto engine = builder.engine("engine");
+  builder.task({engine}, {}, delay(0.0), {}, 0);
+  builder.task({engine}, {}, delay(0.0), {}, 1);
+  builder.task({engine}, {}, delay(0.0), {}, 0);
+  builder.task({engine}, {}, delay(0.0), {}, 2);
+  const auto& graph = builder.graph();
+  CpuBackend* ending = nullptr;
+  CpuBackend backend(graph,
+                     [&](TaskId task) {
+                       if (task == 0) ending->end_at_hold();
+                     },
+                     {});
+  ending = &backend;
+  for (TaskId task = 0; task < graph.size(); ++task) backend.submit(task);
+  std::vector<TaskId> done;
+  CHECK_THROWS_AS(backend.run([&](const Completion& c) { done.push_back(c.task); }),
+                  EndedOnRequest);
+  CHECK(done == std::vector<TaskId>{0, 1, 2});
+}
+
 }  // namespace
 }  // namespace offstage::exec::testing
