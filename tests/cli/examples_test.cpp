@@ -1,0 +1,29 @@
+#include <filesystem>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "run_program.h"
+#include "tests/platform/small_machine.h"
+
+using namespace offstage::tests;
+
+TEST_CASE("every example can be planned, with the files it names beside it", "[cli][sim]") {
+  namespace fs = std::filesystem;
+  // Tests run in tests/.
+  const Workspace workspace;
+  workspace.write("platform.yaml", offstage::platform::small_virtual());
+  fs::create_directory(workspace.folder() / "gpt2");
+  fs::copy_file("../workloads/models/gpt2.json", workspace.folder() / "gpt2/config.json");
+  int examples = 0;
+  for (const auto& entry : fs::directory_iterator("../examples")) {
+    const std::string name = entry.path().filename().string();
+    fs::copy_file(entry.path(), workspace.folder() / name);
+    const Outcome outcome = workspace.run({"plan", name, "--json"});
+    INFO(name << ": " << outcome.err);
+    // 1: understood, and too large for the machine that stands for the reader's.
+    CHECK((outcome.status == 0 || outcome.status == 1));
+    ++examples;
+  }
+  CHECK(examples > 0);
+}
