@@ -82,13 +82,6 @@ Question read_inputs(const TrainOptions& options, const scheduler::DataDirectori
 int run(const TrainOptions& options) {
   const auto directories = data_directories(find_data_folder(options.common.data));
   const Question question = read_inputs(options, directories);
-  if (!platform::has_virtual_gpus(question.config.machine)) {
-    throw wrong_config(options.config,
-                       fmt::format("training runs on virtual GPUs of this computer; {} has real "
-                                   "ones. Use `platform: host`, or a file that `offstage "
-                                   "calibrate` wrote",
-                                   question.config.machine.name));
-  }
   require_companion();
   const scheduler::PlanningResult result = answer(question);
   require_fit(result);

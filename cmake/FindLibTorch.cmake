@@ -2,6 +2,8 @@
 # probes GPU architectures in a way CMake 3.25 does not know and links every CUDA library.
 #
 #   LibTorch::cpu      headers, libtorch_cpu, libc10
+#   LibTorch::cuda     also libtorch_cuda, libc10_cuda, the CUDA runtime and NCCL; asked for with
+#                      find_package(LibTorch COMPONENTS cuda)
 #   LibTorch_PYTHON    the Python that can import this torch (variable)
 #
 # -DLIBTORCH=DIR takes another PyTorch: DIR holds include/ and lib/ (in Python: torch.__path__[0]).
@@ -44,6 +46,33 @@ foreach(directory IN LISTS offstage_cuda_library_dirs)
   endif()
 endforeach()
 
+# CUDA's and NCCL's headers and libraries: NVIDIA's wheels, which torch was built with, or else the
+# toolkit. No nvcc: there are no kernels of our own.
+set(offstage_nvidia "${LibTorch_ROOT_DIR}/../nvidia")
+set(offstage_libtorch_required LibTorch_INCLUDE_DIR LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY)
+if("cuda" IN_LIST LibTorch_FIND_COMPONENTS)
+  set(offstage_toolkit PATHS "${offstage_nvidia}/cu13" "${offstage_nvidia}/nccl" /usr/local/cuda
+                       NO_DEFAULT_PATH NO_CACHE)
+  find_path(LibTorch_CUDA_INCLUDE_DIR cuda_runtime_api.h ${offstage_toolkit} PATH_SUFFIXES include)
+  find_path(LibTorch_NCCL_INCLUDE_DIR nccl.h ${offstage_toolkit} PATH_SUFFIXES include)
+  find_library(LibTorch_CUDART_LIBRARY NAMES libcudart.so.13 ${offstage_toolkit}
+               PATH_SUFFIXES lib lib64)
+  find_library(LibTorch_NCCL_LIBRARY NAMES libnccl.so.2 libnccl.so ${offstage_toolkit}
+               PATH_SUFFIXES lib lib64)
+  find_library(LibTorch_CUDA_LIBRARY torch_cuda ${offstage_torch_args} PATH_SUFFIXES lib)
+  find_library(LibTorch_C10_CUDA_LIBRARY c10_cuda ${offstage_torch_args} PATH_SUFFIXES lib)
+  list(APPEND offstage_libtorch_required LibTorch_CUDA_INCLUDE_DIR LibTorch_NCCL_INCLUDE_DIR
+       LibTorch_CUDART_LIBRARY LibTorch_NCCL_LIBRARY LibTorch_CUDA_LIBRARY
+       LibTorch_C10_CUDA_LIBRARY)
+  # What libtorch_cuda needs lies beside: cudnn, cusparselt, nvshmem ...
+  file(GLOB offstage_wheel_libraries "${offstage_nvidia}/*/lib")
+  foreach(directory IN LISTS offstage_wheel_libraries)
+    file(REAL_PATH "${directory}" directory)
+    list(INSERT LibTorch_RUNTIME_DIRS 1 "${directory}")  # before a toolkit's of another version
+  endforeach()
+  list(REMOVE_DUPLICATES LibTorch_RUNTIME_DIRS)
+endif()
+
 # The Python whose torch this is, for tests that compare with PyTorch: DIR is
 # VENV/lib/python3.N/site-packages/torch. Debian's own where the folder lies elsewhere.
 cmake_path(APPEND LibTorch_ROOT_DIR "../../../../bin/python" OUTPUT_VARIABLE LibTorch_PYTHON)
@@ -55,9 +84,9 @@ endif()
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(
   LibTorch
-  REQUIRED_VARS LibTorch_INCLUDE_DIR LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY
+  REQUIRED_VARS ${offstage_libtorch_required}
   REASON_FAILURE_MESSAGE
-    "Run scripts/setup.sh, name a PyTorch with -DLIBTORCH=DIR, or leave training out with -DOFFSTAGE_EXEC=OFF.")
+    "Run scripts/setup.sh (with --gpu for the preset gpu), name a PyTorch with -DLIBTORCH=DIR, or leave training out with -DOFFSTAGE_EXEC=OFF.")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   add_library(LibTorch::c10 SHARED IMPORTED)
@@ -79,4 +108,17 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
                         "LINKER:-rpath,${directory}")
   endforeach()
   target_link_options(LibTorch::cpu INTERFACE "LINKER:--disable-new-dtags")
+endif()
+
+if(LibTorch_CUDA_LIBRARY AND NOT TARGET LibTorch::cuda)
+  add_library(LibTorch::cuda INTERFACE IMPORTED)
+  target_include_directories(LibTorch::cuda SYSTEM INTERFACE "${LibTorch_CUDA_INCLUDE_DIR}"
+                                                             "${LibTorch_NCCL_INCLUDE_DIR}")
+  # libtorch_cuda registers its kernels when it is loaded; nothing of ours names a symbol of it.
+  # What it needs in turn is found when it runs; the linker need not see the driver's library.
+  target_link_libraries(
+    LibTorch::cuda
+    INTERFACE LibTorch::cpu "-Wl,--no-as-needed" "${LibTorch_CUDA_LIBRARY}" "-Wl,--as-needed"
+              "${LibTorch_C10_CUDA_LIBRARY}" "${LibTorch_CUDART_LIBRARY}"
+              "${LibTorch_NCCL_LIBRARY}" "-Wl,--allow-shlib-undefined")
 endif()

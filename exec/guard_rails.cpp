@@ -66,7 +66,10 @@ Bytes planned_memory(const scheduler::Plan& plan) {
   for (const scheduler::PoolLedger& pool : plan.memory.pools) {
     const bool drive = std::ranges::any_of(
         plan.machine.drives, [&](const platform::Drive& d) { return d.pool == pool.pool; });
-    sum += drive ? Bytes{} : pool.planned();
+    // Virtual GPUs have this computer's memory, real ones their own.
+    const bool on_gpu = !platform::has_virtual_gpus(plan.machine) &&
+                        plan.machine.pools[pool.pool].kind == platform::PoolKind::gpu;
+    sum += drive || on_gpu ? Bytes{} : pool.planned();
   }
   return sum;
 }

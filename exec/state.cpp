@@ -28,6 +28,23 @@ constexpr std::int64_t kStreams = 2;
 
 Range overlap(Range a, Range b) { return {std::max(a.begin, b.begin), std::min(a.end, b.end)}; }
 
+BlockSource& source_of(const platform::Machine& machine, platform::PoolId pool,
+                       DeviceMemory* devices) {
+  if (devices != nullptr) {
+    for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
+      if (machine.gpus[gpu].pool == pool) {
+        return devices->on_gpu(static_cast<int>(gpu));
+      }
+    }
+    for (const platform::Socket& socket : machine.sockets) {
+      if (socket.pool == pool) {
+        return devices->pinned(socket);
+      }
+    }
+  }
+  return system_memory();
+}
+
 // As the plan's ledger calls it.
 std::string ledger_line(scheduler::SlotKind kind, const std::string& gpu) {
   switch (kind) {
@@ -122,9 +139,10 @@ void fill_weights(const scheduler::Plan& plan, std::size_t submodel, Range range
   }
 }
 
-PoolArenas::PoolArenas(const scheduler::Plan& plan) {
+PoolArenas::PoolArenas(const scheduler::Plan& plan, DeviceMemory* devices) {
   for (const scheduler::PoolLedger& pool : plan.memory.pools) {
-    arenas_.push_back(std::make_unique<Arena>(pool.name, pool.planned()));
+    arenas_.push_back(std::make_unique<Arena>(pool.name, pool.planned(),
+                                              source_of(plan.machine, pool.pool, devices)));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/arena.h"
+#include "exec/device_layer.h"
 #include "exec/initialise.h"
 #include "exec/planes.h"
 #include "platform/machine.h"
@@ -21,7 +22,9 @@ namespace offstage::exec {
 // One arena for each pool of the plan's machine, capped at the bytes the plan gives the run there.
 class PoolArenas {
  public:
-  explicit PoolArenas(const scheduler::Plan& plan);
+  // devices: whose memory the pools are, GPUs' and pinned; null: all of it this computer's.
+  // Owner: the devices outlive the arenas.
+  explicit PoolArenas(const scheduler::Plan& plan, DeviceMemory* devices = nullptr);
 
   Arena& at(platform::PoolId pool) { return *arenas_[pool]; }
   const Arena& at(platform::PoolId pool) const { return *arenas_[pool]; }

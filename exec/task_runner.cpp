@@ -264,17 +264,21 @@ void TaskRunner::backward(TaskId task) {
                        keeping != nullptr ? std::move(kept_[keeping->slot]) : nullptr);
   arrays.store_input();
   if (compute.has_head()) {
-    if (!std::isfinite(loss)) {
-      throw Error(
-          ErrorCode::device,
-          fmt::format("step {}: the loss of micro-batch {} on gpu{} is {}; a lower learning "
-                      "rate, warm-up or clipping may help",
-                      first_step_ + work.step + 1, work.micro_batch, work.gpu, loss));
-    }
-    const auto gpus = static_cast<std::size_t>(place_.plan.gpus());
-    const auto micro_batches = static_cast<std::size_t>(place_.plan.micro_batches());
-    loss_sums_[(work.step * gpus + work.gpu) * micro_batches + work.micro_batch] = loss;
+    set_loss(task, loss);
   }
+}
+
+void TaskRunner::set_loss(TaskId task, double sum) {
+  const Task& work = graph_.tasks[task];
+  if (!std::isfinite(sum)) {
+    throw Error(ErrorCode::device,
+                fmt::format("step {}: the loss of micro-batch {} on gpu{} is {}; a lower learning "
+                            "rate, warm-up or clipping may help",
+                            first_step_ + work.step + 1, work.micro_batch, work.gpu, sum));
+  }
+  const auto gpus = static_cast<std::size_t>(place_.plan.gpus());
+  const auto micro_batches = static_cast<std::size_t>(place_.plan.micro_batches());
+  loss_sums_[(work.step * gpus + work.gpu) * micro_batches + work.micro_batch] = sum;
 }
 
 const SlotUse* TaskRunner::use(TaskId task, SlotRole role) const {

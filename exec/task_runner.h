@@ -68,6 +68,8 @@ class TaskRunner {
 
   // Mean loss of a token in a step of the graph, once all its tasks have run.
   double loss(std::uint32_t step) const;
+  // The sum of the tokens' losses of a backward task that ran elsewhere.
+  void set_loss(scheduler::TaskId task, double sum);
 
  private:
   void copy_weights_in(scheduler::TaskId task) const;

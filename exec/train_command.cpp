@@ -14,6 +14,7 @@
 
 #include "exec/pretrained.h"
 #include "exec/signal_watch.h"
+#include "exec/stream_tasks.h"
 #include "exec/train_report.h"
 #include "exec/training_run.h"
 #include "platform/document.h"
@@ -124,7 +125,14 @@ void train(const TrainRequest& request) {
   }
   require_saveable(inputs.train);
   ProgressLine progress(inputs.plan, inputs.train.steps, request.predicted_step);
-  TrainingRun run(training_request(request, inputs, progress));
+  std::unique_ptr<DeviceLayer> devices;  // of plans for real GPUs
+  if (!platform::has_virtual_gpus(inputs.plan.machine)) {
+    require_streamable(inputs.plan);
+    devices = open_gpus(inputs.plan.machine);
+  }
+  TrainingRequest training = training_request(request, inputs, progress);
+  training.devices = devices.get();
+  TrainingRun run(std::move(training));
   const TrainingOutcome outcome = run.run();
   if (inputs.train.save) {
     save_pretrained(*inputs.train.save, inputs.plan.workload, inputs.plan.table,

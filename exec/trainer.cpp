@@ -9,6 +9,7 @@
 #include "exec/cpu_backend.h"
 #include "exec/pretrained.h"
 #include "exec/schedule.h"
+#include "exec/stream_tasks.h"
 #include "platform/error.h"
 #include "scheduler/manager.h"
 #include "scheduler/policy.h"
@@ -56,6 +57,20 @@ ParameterState initial_state(const Plan& plan, PoolArenas& arenas,
   });
 }
 
+TrainerOptions checked(TrainerOptions options, const Plan& plan,
+                       const scheduler::TrainConfig& config) {
+  if (options.devices != nullptr) {
+    require_streamable(plan);
+    if (config.validation) {
+      throw Error(ErrorCode::bad_input,
+                  "training on GPUs does not compute the loss on validation data: leave out "
+                  "train.validation");
+    }
+    OFFSTAGE_CHECK(options.devices->gpus() == plan.gpus(), "as many devices as the plan has GPUs");
+  }
+  return options;
+}
+
 UpdateSettings update_settings(const scheduler::TrainConfig& config) {
   return {.adamw = {.learning_rate = static_cast<float>(config.learning_rate),
                     .beta1 = static_cast<float>(config.beta1),
@@ -79,14 +94,14 @@ Seconds median(std::vector<Seconds> times) {
 
 Trainer::Trainer(const Plan& plan, const scheduler::TrainConfig& config, TrainerOptions options)
     : plan_(checked(plan, config)),
-      options_(std::move(options)),
+      options_(checked(std::move(options), plan, config)),
       settings_(update_settings(config)),
       data_(config.data, config.token_type, plan.workload.model.vocab),
       sampler_(data_, {.sequence_length = plan.workload.sequence_length,
                        .global_batch = plan.workload.global_batch,
                        .seed = config.seed,
                        .order = config.order}),
-      arenas_(plan),
+      arenas_(plan, options_.devices),
       state_(initial_state(plan, arenas_, config)),
       slots_(plan, make_step_graph(plan, 1), arenas_),
       token_ids_(plan, arenas_) {
@@ -101,6 +116,10 @@ Trainer::Trainer(const Plan& plan, const scheduler::TrainConfig& config, Trainer
   }
   if (options_.checkpoints) {
     checkpoints_.emplace(plan, state_, *options_.checkpoints, options_.checkpoint_events);
+  }
+  if (options_.devices != nullptr) {
+    prepare_gpus();
+    return;
   }
   for (const scheduler::SubModel& submodel : plan.submodels) {
     compute_.emplace_back(plan.table, submodel.first_layer, submodel.end_layer);
@@ -168,8 +187,9 @@ Trainer::Window Trainer::run_window(std::uint32_t steps) {
   window.graph = make_step_graph(plan_, steps);
   OFFSTAGE_CHECK(window.graph.slots.size() == slots_.size(), "graphs of one plan differ in slots");
   TaskRunner runner(workplace(), window.graph, steps_done_);
-  const std::uint32_t done =
-      options_.serial ? run_serial(window, runner) : run_parallel(window, runner);
+  const std::uint32_t done = options_.devices != nullptr ? run_on_gpus(window, runner)
+                             : options_.serial           ? run_serial(window, runner)
+                                                         : run_parallel(window, runner);
   for (std::uint32_t step = 0; step < done; ++step) {
     window.losses.push_back(runner.loss(step));
   }
@@ -247,7 +267,7 @@ std::vector<PoolPeak> Trainer::memory() const {
     if (pool.planned() > platform::Bytes{}) {
       peaks.push_back({.pool = pool.name,
                        .live = arenas_.at(pool.pool).live(),
-                       .peak = arenas_.at(pool.pool).peak(),
+                       .peak = arenas_.at(pool.pool).peak() + temporaries_peak(pool.pool),
                        .planned = pool.planned()});
     }
   }

@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "exec/autograd_sub_model.h"
 #include "exec/blocks.h"
 #include "exec/checkpoint.h"
 #include "exec/checkpoint_writer.h"
 #include "exec/data.h"
+#include "exec/device_layer.h"
 #include "exec/nvme_store.h"
 #include "exec/run_controls.h"
 #include "exec/state.h"
@@ -23,9 +25,9 @@
 #include "scheduler/task_graph.h"
 #include "scheduler/trace.h"
 
-// Trains a plan's model on the CPU's virtual GPUs. Steps run in windows: a window is one task graph
-// of a few steps, in which the work of neighbouring steps overlaps; between windows everything
-// comes to rest, so that a graph stays small however long the training is.
+// Trains a plan's model on the CPU's virtual GPUs, or on real ones. Steps run in windows: a window
+// is one task graph of a few steps, in which the work of neighbouring steps overlaps; between
+// windows everything comes to rest, so that a graph stays small however long the training is.
 //
 //   Trainer trainer(plan, config, options);
 //   const TrainResult result = trainer.train(config.steps);
@@ -53,6 +55,8 @@ struct TrainerOptions {
   std::function<void(std::int64_t steps_done, double loss)> on_validation = {};
   std::optional<CheckpointSettings> checkpoints = {};
   CheckpointEvents checkpoint_events = {};
+  // The GPUs to train on, as many as the plan's; null: virtual ones. Owner: outlive the trainer.
+  DeviceLayer* devices = nullptr;
 };
 
 struct PoolPeak {
@@ -120,13 +124,18 @@ class Trainer {
   void validate();
   void report_step(const TaskRunner& runner, std::uint32_t step, platform::Seconds time);
   std::byte* nvme_slot(std::int64_t gpu) const;
+  // trainer_gpus.cpp
+  void prepare_gpus();
+  std::uint32_t run_on_gpus(Window& window, TaskRunner& runner);
+  platform::Bytes temporaries_peak(platform::PoolId pool) const;
 
   const scheduler::Plan& plan_;
   const TrainerOptions options_;
   const UpdateSettings settings_;
   const Dataset data_;
   const Sampler sampler_;
-  std::deque<SubModelCompute> compute_;  // by sub-model
+  std::deque<SubModelCompute> compute_;       // by sub-model, of virtual GPUs
+  std::deque<AutogradSubModel> gpu_compute_;  // by sub-model, then GPU, of real ones
   PoolArenas arenas_;
   ParameterState state_;
   std::optional<NvmeStore> nvme_;  // of plans with state on NVMe

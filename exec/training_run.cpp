@@ -107,6 +107,7 @@ void TrainingRun::prepare_directory() {
 TrainerOptions TrainingRun::trainer_options() {
   TrainerOptions options;
   options.lone_times = request_.lone_times;
+  options.devices = request_.devices;
   options.on_step = [this](const StepReport& report) { on_step(report); };
   options.on_validation = [this](std::int64_t step, double loss) { on_validation(step, loss); };
   if (!request_.config.checkpoint) {

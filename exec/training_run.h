@@ -30,7 +30,8 @@ struct TrainingRequest {
   const scheduler::TrainConfig& config;
   std::string config_text = {}, plan_text = {};  // kept beside each checkpoint
   std::optional<platform::Seconds> predicted_step = {};
-  bool restart = false;  // sets an earlier run in the folder aside instead of going on
+  DeviceLayer* devices = nullptr;  // as TrainerOptions::devices
+  bool restart = false;            // sets an earlier run in the folder aside instead of going on
   std::function<std::vector<platform::Seconds>(const scheduler::TaskGraph&)> lone_times = {};
   std::function<void(const StepReport&, const std::vector<PoolPeak>&)> progress = {};
   std::function<void(const std::string&)> say = {};  // a line for the user. Thread: any

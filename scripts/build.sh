@@ -20,7 +20,7 @@ while [ $# -gt 0 ] && [ "$1" != --target ]; do
   shift
 done
 
-scripts/setup.sh
+if [ "$preset" = gpu ]; then scripts/setup.sh --gpu; else scripts/setup.sh; fi
 
 # A source file that includes LibTorch takes 1.3 GB to compile: no more at once than fit.
 available_kib=$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)

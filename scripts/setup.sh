@@ -3,6 +3,7 @@
 # ${XDG_CACHE_HOME:-~/.cache}/offstage. Run it as often as you like; with nothing to do it takes a
 # fraction of a second. It writes nowhere else outside the checkout.
 #   scripts/setup.sh            what building needs
+#   scripts/setup.sh --gpu      also what PyTorch needs of CUDA, some 3 GB: the preset gpu links it
 #   scripts/setup.sh --tests    also PyTorch's own dependencies and transformers, into the same
 #                               environment: tests compare with them
 set -euo pipefail
@@ -89,7 +90,18 @@ install_torch() {
   fi
 }
 
-# PyTorch from Python loads the CUDA libraries it was built with, some 3 GB, also without a GPU.
+# CUDA's libraries and headers, NCCL and cuDNN, in the versions PyTorch was built with.
+install_cuda_packages() {
+  local venv site
+  venv="${XDG_CACHE_HOME:-$HOME/.cache}/offstage/venv-torch-$torch_version"
+  site=$(echo "$venv"/lib/python3*/site-packages)
+  [ -e "$site/nvidia/nccl/lib/libnccl.so.2" ] && [ -e "$site/nvidia/cudnn/lib/libcudnn.so.9" ] &&
+    [ -e "$site/nvidia/cu13/lib/libcublas.so.13" ] && return
+  say "installing the CUDA libraries that PyTorch needs"
+  "$venv/bin/python" -m pip install -q --retries 5 "torch==$torch_version" >&2
+}
+
+# PyTorch from Python loads the CUDA libraries it was built with, also without a GPU.
 install_test_packages() {
   local venv site
   venv="${XDG_CACHE_HOME:-$HOME/.cache}/offstage/venv-torch-$torch_version"
@@ -103,15 +115,18 @@ install_test_packages() {
 }
 
 tests=no
+gpu=no
 case "${1:-}" in
   "") ;;
+  --gpu) gpu=yes ;;
   --tests) tests=yes ;;
   *)
-    say "no option '$1'; there is --tests"
+    say "no option '$1'; there are --gpu and --tests"
     exit 2
     ;;
 esac
 
 install_packages
 install_torch
+if [ $gpu = yes ]; then install_cuda_packages; fi
 if [ $tests = yes ]; then install_test_packages; fi

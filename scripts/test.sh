@@ -21,5 +21,10 @@ ctest --test-dir build/sanitize --output-on-failure --no-tests=error --parallel 
 say "build (build/release)"
 scripts/build.sh release
 
+# What of it needs no GPU; nearly all objects are the release build's, out of ccache.
+say "build the preset gpu (build/gpu) and look at what it says without a GPU"
+scripts/build.sh gpu --target offstage offstage-exec offstage_gpu_tests
+ctest --test-dir build/gpu --output-on-failure --no-tests=error --no-label-summary -R '^gpu:'
+
 say "test"
 ctest --test-dir build/release --output-on-failure --no-tests=error --no-label-summary
