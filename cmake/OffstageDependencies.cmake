@@ -1,6 +1,7 @@
 # Every third-party package, found once. Targets to link:
 #   yaml-cpp  nlohmann_json::nlohmann_json  CLI11::CLI11  fmt::fmt  spdlog::spdlog  Threads::Threads
 #   PkgConfig::SIMGRID  PkgConfig::HWLOC  PkgConfig::NUMA  PkgConfig::XXHASH
+#   PkgConfig::URING (with OFFSTAGE_EXEC)
 #   Catch2::Catch2 (tests)
 #   LibTorch::cpu (with OFFSTAGE_EXEC)
 find_package(Threads REQUIRED)
@@ -23,5 +24,6 @@ endif()
 if(OFFSTAGE_EXEC AND OFFSTAGE_CUDA)
   find_package(LibTorch REQUIRED COMPONENTS cuda)
 elseif(OFFSTAGE_EXEC)
+  pkg_check_modules(URING REQUIRED IMPORTED_TARGET GLOBAL liburing)
   find_package(LibTorch REQUIRED)
 endif()

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "exec/block_io.h"
 #include "platform/error.h"
 #include "platform/format.h"
 
@@ -40,22 +41,6 @@ std::uint64_t checksum_of_zeros(std::int64_t size) {
     left -= part;
   }
   return XXH3_64bits_digest(state.get());
-}
-
-// Moves `size` bytes by as many calls as the system wants. Returns 0, or the error.
-template <typename Move>
-int move_all(std::int64_t size, const Move& move) {
-  for (std::int64_t done = 0; done < size;) {
-    const auto moved = move(done, static_cast<std::size_t>(size - done));
-    if (moved > 0) {
-      done += moved;
-    } else if (moved == 0) {
-      return ENODATA;  // the file was cut short by somebody else
-    } else if (errno != EINTR) {
-      return errno;
-    }
-  }
-  return 0;
 }
 
 }  // namespace
@@ -117,9 +102,10 @@ void ScratchFile::go_direct() {
 
 void ScratchFile::write(std::size_t buffer, const std::byte* from) {
   Stored& stored = buffers_[buffer];
-  const int error = move_all(whole_blocks(stored.size), [&](std::int64_t done, std::size_t size) {
-    return pwrite(descriptor_, from + done, size, stored.offset + done);
-  });
+  // Not written to: a request has one type of memory for both directions.
+  auto* const memory = const_cast<std::byte*>(from);
+  const int error =
+      move_blocks(Transfer::write, descriptor_, stored.offset, memory, whole_blocks(stored.size));
   if (error != 0) {
     fail("writing", stored, error);
   }
@@ -128,9 +114,8 @@ void ScratchFile::write(std::size_t buffer, const std::byte* from) {
 
 void ScratchFile::read(std::size_t buffer, std::byte* to) const {
   const Stored& stored = buffers_[buffer];
-  const int error = move_all(whole_blocks(stored.size), [&](std::int64_t done, std::size_t size) {
-    return pread(descriptor_, to + done, size, stored.offset + done);
-  });
+  const int error =
+      move_blocks(Transfer::read, descriptor_, stored.offset, to, whole_blocks(stored.size));
   if (error != 0) {
     fail("reading", stored, error);
   }
