@@ -36,6 +36,7 @@ CheckpointWriter::CheckpointWriter(const scheduler::Plan& plan, const ParameterS
     }
   }
   newest_ = settings_.resumed_from;
+  latest_update_ = settings_.resumed_from.value_or(0);
   thread_ = std::jthread([this] { run(); });
 }
 
@@ -228,6 +229,7 @@ void CheckpointWriter::finish(std::unique_lock<std::mutex>& lock, std::int64_t s
   std::string why, folder;
   try {
     folder = publish(writing, step);
+    prune();
     events_.written(step, folder);
   } catch (const Error& error) {
     why = error.what();
@@ -251,12 +253,18 @@ std::string CheckpointWriter::publish(Writing& writing, std::int64_t step) const
     writing.files->add(name, text);
   }
   writing.files->add("manifest.json", to_text(manifest));
-  std::string folder = writing.files->publish();
+  return writing.files->publish();
+}
+
+void CheckpointWriter::prune() const {
   const auto folders = checkpoints_in(settings_.directory);
   for (std::size_t i = static_cast<std::size_t>(settings_.keep); i < folders.size(); ++i) {
-    remove_checkpoint(folders[i]);
+    try {
+      remove_checkpoint(folders[i]);
+    } catch (const Error&) {
+      // It stays, and goes with the next one or the next run.
+    }
   }
-  return folder;
 }
 
 }  // namespace offstage::exec

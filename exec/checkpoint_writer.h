@@ -98,6 +98,7 @@ class CheckpointWriter {
   void finish(std::unique_lock<std::mutex>& lock, std::int64_t step, Writing& writing);
   void fail_locked(std::int64_t step, Writing& writing, const std::string& why);
   std::string publish(Writing& writing, std::int64_t step) const;
+  void prune() const;
 
   const scheduler::Plan& plan_;
   const ParameterState& state_;

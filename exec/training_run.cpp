@@ -197,6 +197,10 @@ TrainingOutcome TrainingRun::run() {
   } catch (const Error& error) {
     if (directory_ != nullptr) {
       directory_->log(fmt::format("failed: {}", error.what()));
+      if (const auto newest = trainer_->checkpoints()->newest()) {
+        note(
+            fmt::format("the newest checkpoint is of step {}, in {}", *newest, directory_->path()));
+      }
     }
     throw;
   }

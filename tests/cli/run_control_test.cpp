@@ -114,6 +114,8 @@ TEST_CASE("a paused training rests until it is told to go on", "[cli][exec]") {
 TEST_CASE("a checkpoint may be asked for while the training goes on", "[cli][exec]") {
   const Workspace workspace;
   write_endless_run(workspace);
+  // Also of a training that was resumed.
+  REQUIRE(workspace.run({"train", "run.yaml", "--steps", "2"}).status == 0);
   Running training = workspace.start({"train", "run.yaml"}, "train");
   wait_until_training(workspace);
   const json asked = workspace.run({"checkpoint", "run", "--json"}).json();
@@ -284,4 +286,5 @@ TEST_CASE("a loss or gradient that is no number ends the step it happens in", "[
   CHECK_THAT(outcome.err, Contains("step ") && (Contains("the loss of micro-batch") ||
                                                 Contains("gradients of sub-model")));
   CHECK_THAT(workspace.read("run/log.txt"), Contains("failed: step"));
+  CHECK_THAT(outcome.err, Contains("the newest checkpoint is of step"));
 }
