@@ -48,6 +48,10 @@ struct PlacedLayer {
   std::shared_ptr<const AutogradBlock> block;  // shared by the blocks of one class; null: not one
 };
 
+at::Device device_of(std::optional<int> gpu) {
+  return gpu ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(*gpu)) : at::Device(at::kCPU);
+}
+
 // Tensors that autograd takes for independent of where they come from.
 WeightTensors as_leaves(WeightTensors tensors) {
   for (at::Tensor& tensor : tensors) {
@@ -122,8 +126,7 @@ AutogradSubModel::AutogradSubModel(const workloads::LayerTable& table, std::size
   parts.context = {table.model, table.batch.micro_batch, table.batch.sequence_length};
   parts.options =
       at::TensorOptions(precision == platform::Precision::bf16 ? at::kBFloat16 : at::kFloat)
-          .device(gpu ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(*gpu))
-                      : at::Device(at::kCPU));
+          .device(device_of(gpu));
   std::vector<std::shared_ptr<const AutogradBlock>> made(table.classes.size());
   std::int64_t offset = 0;
   at_the_edge([&] {
@@ -321,6 +324,21 @@ void AutogradSubModel::Parts::embedding_backward(const Tokens& tokens, const Pas
         .narrow(0, 0, context.sequence_length)
         .add_(rows.view({context.micro_batch, context.sequence_length, -1}).sum(0));
   }
+}
+
+void narrow_in_place(float* gradients, std::int64_t count, std::optional<int> gpu) {
+  // A block's halves land on blocks that are already rounded, or on its own, which is a copy then.
+  constexpr std::int64_t kBlock = 1 << 20;
+  at_the_edge([&] {
+    const c10::AutoGradMode no_autograd(false);
+    const at::TensorOptions options = at::TensorOptions(at::kFloat).device(device_of(gpu));
+    const at::Tensor wide = at::from_blob(gradients, {count}, options);
+    at::Tensor narrow = at::from_blob(gradients, {count}, options.dtype(at::kBFloat16));
+    for (std::int64_t begin = 0; begin < count; begin += kBlock) {
+      const std::int64_t size = std::min(kBlock, count - begin);
+      narrow.narrow(0, begin, size).copy_(wide.narrow(0, begin, size).to(at::kBFloat16));
+    }
+  });
 }
 
 }  // namespace offstage::exec

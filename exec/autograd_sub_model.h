@@ -56,4 +56,8 @@ class AutogradSubModel {
   std::unique_ptr<Parts> parts_;
 };
 
+// Rounds f32 gradients to bf16, to nearest and ties to even, and leaves these in the first half of
+// the same memory, a few MB at a time. gpu: as above; its current stream is given the work.
+void narrow_in_place(float* gradients, std::int64_t count, std::optional<int> gpu);
+
 }  // namespace offstage::exec

@@ -24,7 +24,7 @@ using scheduler::TaskKind;
 
 namespace {
 
-constexpr std::int64_t kFloatBytes = 4;
+constexpr std::int64_t kLossBytes = 4;
 
 // Inputs and targets of a micro-batch; whoever is given work on them holds them.
 struct TokenLists {
@@ -55,9 +55,6 @@ TokenLists read_tokens(const Workplace& place, const Task& task, std::int64_t st
 }  // namespace
 
 void require_streamable(const scheduler::Plan& plan) {
-  if (plan.workload.precision != platform::Precision::f32) {
-    refuse("bf16", "set workload.precision to f32");
-  }
   if (plan.strategy.tensor_ways > 1) {
     refuse("a tensor split", "set strategy.tensor_ways to 1");
   }
@@ -80,8 +77,9 @@ StreamTasks::StreamTasks(const Workplace& place, const std::deque<AutogradSubMod
       devices_(devices),
       graph_(graph),
       first_step_(first_step),
+      bytes_(scheduler::element_bytes(place.plan.workload.precision)),
       loss_arena_("losses",
-                  Bytes{graph.steps * place.plan.gpus() * place.plan.micro_batches() * kFloatBytes},
+                  Bytes{graph.steps * place.plan.gpus() * place.plan.micro_batches() * kLossBytes},
                   devices.pinned(place.plan.machine.sockets.front())),
       losses_(loss_arena_, "losses", loss_arena_.capacity()) {}
 
@@ -97,10 +95,9 @@ void StreamTasks::enqueue(TaskId task, std::span<const StreamId> streams) {
     case TaskKind::all_gather:
       return devices_.all_gather(
           parts(task, streams),
-          Bytes{place_.plan.submodels[work.submodel].shard_elements * kFloatBytes});
+          Bytes{place_.plan.submodels[work.submodel].shard_elements * bytes_.weight});
     case TaskKind::reduce_scatter:
-      return devices_.reduce_scatter(parts(task, streams), platform::Precision::f32,
-                                     place_.plan.submodels[work.submodel].shard_elements);
+      return reduce_scatter(task, streams);
     case TaskKind::forward:
       return forward(task, stream);
     case TaskKind::backward:
@@ -113,6 +110,12 @@ void StreamTasks::enqueue(TaskId task, std::span<const StreamId> streams) {
       break;
   }
   throw Error(ErrorCode::device, fmt::format("{}: GPUs have no such task", graph_.describe(task)));
+}
+
+// As they are fetched: f32, or the upper plane.
+const std::byte* StreamTasks::stored_weights(const StateShard& shard) const {
+  return shard.master != nullptr ? reinterpret_cast<const std::byte*>(shard.master)
+                                 : reinterpret_cast<const std::byte*>(shard.master_planes.hi);
 }
 
 // Straight from where the weights are stored: a GPU's own shard, or for the borrowed matrix, which
@@ -128,9 +131,9 @@ void StreamTasks::fetch_weights(TaskId task, StreamId stream) const {
       const Range both{std::max(part.begin, shard.range.begin),
                        std::min(part.end, shard.range.end)};
       if (!both.empty()) {
-        const float* const from = shard.master + (both.begin - shard.range.begin);
-        devices_.copy(stream, reinterpret_cast<const std::byte*>(from),
-                      flat + both.begin * kFloatBytes, Bytes{both.size() * kFloatBytes});
+        const std::int64_t first = both.begin - shard.range.begin;
+        devices_.copy(stream, stored_weights(shard) + first * bytes_.weight,
+                      flat + both.begin * bytes_.weight, Bytes{both.size() * bytes_.weight});
       }
     }
   };
@@ -149,13 +152,38 @@ void StreamTasks::copy_activation(TaskId task, StreamId stream) const {
   devices_.copy(stream, fetch ? host : device, fetch ? device : host, work.bytes);
 }
 
+void StreamTasks::reduce_scatter(TaskId task, std::span<const StreamId> streams) const {
+  const SubModel& submodel = place_.plan.submodels[graph_.tasks[task].submodel];
+  const auto taking_part = parts(task, streams);
+  for (std::size_t gpu = 0; gpu < taking_part.size(); ++gpu) {
+    narrow(taking_part[gpu].buffer, submodel.shard_elements * place_.plan.replicas(),
+           static_cast<int>(gpu), streams[gpu]);
+  }
+  devices_.reduce_scatter(taking_part, place_.plan.workload.precision, submodel.shard_elements);
+}
+
+// In bf16 trainings gradients are rounded before they leave their GPU.
+void StreamTasks::narrow(std::byte* gradients, std::int64_t count, int gpu, StreamId stream) const {
+  if (bytes_.sent_gradient < bytes_.gradient) {
+    devices_.launch(
+        stream, [values = reinterpret_cast<float*>(gradients), count,
+                 device = devices_.tensor_device(gpu)] { narrow_in_place(values, count, device); });
+  }
+}
+
 void StreamTasks::send_gradients(TaskId task, StreamId stream) const {
   const Task& work = graph_.tasks[task];
-  const Range range = shard_range(place_.plan.submodels[work.submodel], work.gpu);
-  if (!range.empty()) {
-    devices_.copy(stream, slot(task, SlotRole::gradients) + range.begin * kFloatBytes,
-                  slot(task, SlotRole::host), Bytes{range.size() * kFloatBytes});
+  const SubModel& submodel = place_.plan.submodels[work.submodel];
+  const Range range = shard_range(submodel, work.gpu);
+  if (range.empty()) {
+    return;
   }
+  std::byte* const gradients = slot(task, SlotRole::gradients);
+  if (place_.plan.replicas() == 1) {
+    narrow(gradients, submodel.moved(), work.gpu, stream);  // else the sum was of rounded ones
+  }
+  devices_.copy(stream, gradients + range.begin * bytes_.sent_gradient, slot(task, SlotRole::host),
+                Bytes{range.size() * bytes_.sent_gradient});
 }
 
 // The slots of a collective, with the streams of the same GPUs.
@@ -248,7 +276,7 @@ std::byte* StreamTasks::slot(TaskId task, SlotRole role) const {
 AutogradSubModel::DeviceWeights StreamTasks::weights(TaskId task) const {
   const std::int64_t borrowed = place_.plan.submodels[graph_.tasks[task].submodel].borrowed;
   const std::byte* const flat = slot(task, SlotRole::weights);
-  return {.own = flat + borrowed * kFloatBytes, .tied = borrowed > 0 ? flat : nullptr};
+  return {.own = flat + borrowed * bytes_.weight, .tied = borrowed > 0 ? flat : nullptr};
 }
 
 }  // namespace offstage::exec

@@ -20,7 +20,7 @@
 namespace offstage::exec {
 
 // Errors: Error(bad_input) naming the knob, for a plan with a tensor split, state or weights on the
-// GPUs, kept activations, or bf16: streams do not carry these out.
+// GPUs, or kept activations: streams do not carry these out.
 void require_streamable(const scheduler::Plan& plan);
 
 class StreamTasks {
@@ -42,6 +42,9 @@ class StreamTasks {
   void fetch_weights(scheduler::TaskId task, StreamId stream) const;
   void copy_activation(scheduler::TaskId task, StreamId stream) const;
   void send_gradients(scheduler::TaskId task, StreamId stream) const;
+  void reduce_scatter(scheduler::TaskId task, std::span<const StreamId> streams) const;
+  void narrow(std::byte* gradients, std::int64_t count, int gpu, StreamId stream) const;
+  const std::byte* stored_weights(const StateShard& shard) const;
   void forward(scheduler::TaskId task, StreamId stream) const;
   void backward(scheduler::TaskId task, StreamId stream) const;
   std::vector<DeviceWork::Part> parts(scheduler::TaskId task,
@@ -56,6 +59,7 @@ class StreamTasks {
   DeviceLayer& devices_;
   const scheduler::TaskGraph& graph_;
   const std::int64_t first_step_;
+  const scheduler::ElementBytes bytes_;
   // Written by the GPUs: a few bytes that no ledger lists.
   Arena loss_arena_;
   Buffer losses_;  // f32, by step, GPU and micro-batch
