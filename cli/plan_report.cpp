@@ -148,13 +148,15 @@ std::string join_names(const std::vector<std::string>& names) {
 std::string describe_workload(const Plan& plan) {
   const auto& workload = plan.workload;
   const std::int64_t gpus = plan.gpus();
+  const std::string hosts =
+      plan.hosts() > 1 ? fmt::format(", on each of {} hosts", plan.hosts()) : "";
   return fmt::format(
       "  model        {}: {} parameters, {} blocks in {} sub-models with embedding and head\n"
-      "  platform     {}: {} {}GPU{}\n"
+      "  platform     {}: {} {}GPU{}{}\n"
       "  step         {} sequences of {} tokens in {}; each GPU runs {} micro-batch{} of {}\n",
       workload.model.name, platform::count_text(static_cast<double>(plan.parameters())),
       workload.model.layers, plan.submodels.size(), plan.machine.name, gpus,
-      platform::has_virtual_gpus(plan.machine) ? "virtual " : "", gpus == 1 ? "" : "s",
+      platform::has_virtual_gpus(plan.machine) ? "virtual " : "", gpus == 1 ? "" : "s", hosts,
       workload.global_batch, workload.sequence_length,
       workload.precision == platform::Precision::bf16 ? "bf16" : "f32", plan.micro_batches(),
       plan.micro_batches() == 1 ? "" : "es", plan.strategy.micro_batch);

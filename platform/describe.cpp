@@ -189,6 +189,11 @@ class Describer {
                               {}});
       }
     }
+    if (machine_.network_route) {
+      root.below.push_back({fmt::format("one of {} hosts: {} each way over the network",
+                                        machine_.hosts, route_rate(*machine_.network_route)),
+                            {}});
+    }
     if (!machine_.collective_route) return;
     const Bytes gigabyte{1'000'000'000};
     Tree::Item item{fmt::format("collectives: {} links, narrowest {}",

@@ -32,6 +32,8 @@ std::string name_of(LinkKind kind) {
       return "cores";
     case LinkKind::nvme:
       return "nvme";
+    case LinkKind::network:
+      return "network";
   }
   OFFSTAGE_CHECK(false, "a kind of link without a name");
 }
@@ -240,6 +242,7 @@ std::vector<DeviceEngines> device_engines(const Machine& machine) {
   }
   for (const Socket& socket : machine.sockets) engines.push_back({socket.name, {"optimizer"}});
   for (const Drive& drive : machine.drives) engines.push_back({drive.name, {"read", "write"}});
+  if (machine.hosts > 1) engines.push_back({"hosts", {"network"}});
   return engines;
 }
 

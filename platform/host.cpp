@@ -139,7 +139,8 @@ DriveOptions read_drive_options(const Node& node) {
 
 HostOptions read_host_options(const Node& node) {
   node.allow_keys({"name", "virtual_gpus", "gpu_memory_bytes", "cores", "optimizer_threads",
-                   "host_memory_bytes", "copy_throttle_bytes_per_s", "drive"});
+                   "host_memory_bytes", "copy_throttle_bytes_per_s", "drive", "hosts",
+                   "network_bytes_per_s"});
   HostOptions options;
   if (const auto gpus = node.find("virtual_gpus")) {
     options.virtual_gpus = static_cast<int>(gpus->integer(1, kMostGpus));

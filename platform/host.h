@@ -31,7 +31,7 @@ struct HostOptions {
 
 // What a run config's `platform: {name: host, ...}` may say: virtual_gpus, gpu_memory_bytes, cores,
 // optimizer_threads, host_memory_bytes, copy_throttle_bytes_per_s, and drive: {capacity_bytes,
-// read_bytes_per_s, write_bytes_per_s}.
+// read_bytes_per_s, write_bytes_per_s}. Keys of hosts.h may stand beside them.
 // Errors: Error(bad_input) with place.
 HostOptions read_host_options(const Node& node);
 

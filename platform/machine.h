@@ -85,7 +85,8 @@ enum class LinkKind {
   socket_link,
   nvswitch_port,
   cores,
-  nvme
+  nvme,
+  network
 };
 
 // Shared by the flows that cross it, max-min fairly. A link of kind `cores` carries
@@ -190,6 +191,9 @@ struct Machine {
   // collectives are done by cores (h2d, d2h and collective routes then carry core-nanoseconds).
   std::optional<Sourced<BytesPerSecond>> core_copy_rate;
   std::optional<Sourced<BytesPerSecond>> copy_throttle;  // executor's copy engines are held to this
+  // Computers like this one that train together (hosts.h); everything else here is one's.
+  int hosts = 1;
+  std::optional<RouteId> network_route;  // from a host to the others and back, with two or more
 };
 
 // Whether this is a computer whose cores play the GPUs (CPU backend) rather than one with GPUs.

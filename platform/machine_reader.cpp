@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "platform/hosts.h"
 #include "platform/node_reader.h"
 #include "platform/virtual_machine.h"
 
@@ -55,6 +56,25 @@ std::string find_file(const Node& name, const std::string& catalog_directory) {
   return path.string();
 }
 
+// The machine of a map that names it and may change it.
+Machine read_changed(const Node& map, const std::string& catalog_directory) {
+  const Node name = map.at("name");
+  if (name.text() == kHost) return find_host(read_host_options(map));
+  const Document document = Document::load(find_file(name, catalog_directory));
+  const Node root = document.root();
+  if (root.at("kind").choice({"node", "virtual"}) == "node") {
+    return read_node_machine(root, NodeChanges(map));
+  }
+  for (const char* key : {"gpus", "gpu_memory_bytes", "host_memory_bytes"}) {
+    if (!map.find(key)) continue;
+    throw name.error(
+        "only `host` and machines with real GPUs take changes; edit a machine of virtual GPUs "
+        "in its file");
+  }
+  map.allow_keys({"name", "hosts", "network_bytes_per_s"});
+  return make_machine(read_virtual_machine(root));
+}
+
 }  // namespace
 
 std::vector<std::string> catalog_names(const std::string& catalog_directory) {
@@ -89,18 +109,13 @@ Machine load_machine(const std::string& name_or_path, const std::string& catalog
 }
 
 Machine read_platform(const Node& node, const std::string& catalog_directory) {
-  const Node name = node.is_map() ? node.at("name") : node;
-  const std::string text = name.text();
-  if (text == kHost) return find_host(node.is_map() ? read_host_options(node) : HostOptions{});
-  const Document document = Document::load(find_file(name, catalog_directory));
-  if (!node.is_map()) return read_machine(document);
-  const Node root = document.root();
-  if (root.at("kind").choice({"node", "virtual"}) == "virtual") {
-    throw name.error(
-        "only `host` and machines with real GPUs take changes; edit a machine of virtual GPUs "
-        "in its file");
+  if (node.is_map()) {
+    Machine machine = read_changed(node, catalog_directory);
+    read_hosts(node, machine);
+    return machine;
   }
-  return read_node_machine(root, NodeChanges(node));
+  if (node.text() == kHost) return find_host({});
+  return read_machine(Document::load(find_file(node, catalog_directory)));
 }
 
 void write_machine(const Machine& machine, const std::string& path) {

@@ -35,7 +35,8 @@ NodeChanges::NodeChanges(const Node& map)
     : gpus_(map.find("gpus")),
       gpu_memory_(map.find("gpu_memory_bytes")),
       host_memory_(map.find("host_memory_bytes")) {
-  map.allow_keys({"name", "gpus", "gpu_memory_bytes", "host_memory_bytes"});
+  map.allow_keys(
+      {"name", "gpus", "gpu_memory_bytes", "host_memory_bytes", "hosts", "network_bytes_per_s"});
   for (const auto& memory : {gpu_memory_, host_memory_}) {
     if (memory) memory->bytes({1}, kMostBytes);
   }

@@ -16,7 +16,8 @@ class NodeChanges {
  public:
   NodeChanges() = default;
   // gpus: how many, the file's first ones, or a list of their names; gpu_memory_bytes: of each GPU;
-  // host_memory_bytes: of all sockets together. `map` has a key `name` too.
+  // host_memory_bytes: of all sockets together. `map` has a key `name` too, and may have those of
+  // hosts.h.
   // Errors: Error(bad_input) with place; nothing else throws but keep().
   explicit NodeChanges(const Node& map);
 

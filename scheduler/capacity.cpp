@@ -41,7 +41,7 @@ std::optional<std::int64_t> largest_index(std::int64_t first, std::int64_t last,
 std::string without_gpu(const std::string& what) { return what.substr(0, what.rfind(" of gpu")); }
 
 std::int64_t batch_step(const PlanningInput& input) {
-  return static_cast<std::int64_t>(input.machine.gpus.size()) *
+  return static_cast<std::int64_t>(input.machine.gpus.size()) * input.machine.hosts *
          input.request.micro_batch.value_or(1);
 }
 

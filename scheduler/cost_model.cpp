@@ -7,6 +7,7 @@
 
 #include "platform/collective.h"
 #include "platform/error.h"
+#include "platform/hosts.h"
 #include "scheduler/plan_ledger.h"
 #include "scheduler/roofline.h"
 #include "scheduler/working_memory.h"
@@ -29,14 +30,7 @@ namespace {
 constexpr double kNanosecondsPerSecond = 1e9;
 
 CollectiveKind collective_kind(TaskKind kind) {
-  switch (kind) {
-    case TaskKind::all_gather:
-      return CollectiveKind::all_gather;
-    case TaskKind::reduce_scatter:
-      return CollectiveKind::reduce_scatter;
-    default:
-      return CollectiveKind::all_reduce;
-  }
+  return kind == TaskKind::all_gather ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter;
 }
 
 struct PassTimes {
@@ -84,8 +78,9 @@ class CostBook {
         return copy(task);
       case TaskKind::all_gather:
       case TaskKind::reduce_scatter:
-      case TaskKind::all_reduce:
         return collective(task);
+      case TaskKind::all_reduce:
+        return over_hosts(task);
       case TaskKind::forward:
       case TaskKind::backward:
         return compute(task);
@@ -195,6 +190,14 @@ class CostBook {
     const Seconds alone = collective_time(machine_, collective_kind(task.kind), task.bytes,
                                           static_cast<std::size_t>(plan_.replicas()));
     cost.amount = alone.value * route_rate(machine_, *cost.route).value;
+    return cost;
+  }
+
+  // Bytes on the network only: the core time of its copies and sums is not known to the plan.
+  TaskCost over_hosts(const Task& task) const {
+    OFFSTAGE_CHECK(machine_.network_route.has_value(), machine_.name + " is one host");
+    TaskCost cost = over(*machine_.network_route);
+    cost.amount = platform::ring_bytes(machine_.hosts, task.bytes);
     return cost;
   }
 

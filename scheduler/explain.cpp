@@ -33,6 +33,8 @@ std::string resource_of(const Link& link) {
       return "NVLink port";
     case LinkKind::cores:
       return "CPU cores";
+    case LinkKind::network:
+      return "network between hosts";
     case LinkKind::nvme:
       return link.name.ends_with(".read") ? "NVMe reading" : "NVMe writing";
   }
@@ -55,6 +57,8 @@ std::string resource_of(const Engine& engine) {
       return "NVMe read queue";
     case EngineKind::nvme_write:
       return "NVMe write queue";
+    case EngineKind::network:
+      return "reductions over hosts";
   }
   return engine.name;
 }

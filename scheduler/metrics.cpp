@@ -78,7 +78,7 @@ std::vector<EngineUse> engine_use(const TaskGraph& graph, const Trace& trace) {
   return engines;
 }
 
-// Model FLOPs a step needs, over what all GPUs could do in it; 0 where no peak is known.
+// Model FLOPs a step needs, over what all hosts' GPUs could do in it; 0 where no peak is known.
 double model_flops_utilisation(const Plan& plan, Seconds step) {
   const auto precision = compute_precision(plan.machine, plan.workload);
   double peak = 0.0;
@@ -90,7 +90,7 @@ double model_flops_utilisation(const Plan& plan, Seconds step) {
   if (!(peak > 0.0) || !(step.value > 0.0)) return 0.0;
   const double flops =
       plan.flops_per_token().value * static_cast<double>(plan.workload.tokens_per_step());
-  return flops / (peak * step.value);
+  return flops / (static_cast<double>(plan.hosts()) * peak * step.value);
 }
 
 }  // namespace

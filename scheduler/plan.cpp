@@ -25,17 +25,36 @@ void check_batch(const platform::Machine& machine, const workloads::Workload& wo
                  const Strategy& strategy) {
   const auto gpus = static_cast<std::int64_t>(machine.gpus.size());
   const std::int64_t replicas = gpus / strategy.tensor_ways;
-  const std::int64_t at_once = replicas * strategy.micro_batch;
+  const std::int64_t at_once = machine.hosts * replicas * strategy.micro_batch;
   if (workload.global_batch % at_once == 0) return;
-  const std::string who = strategy.tensor_ways == 1
-                              ? fmt::format("{} GPUs", gpus)
-                              : fmt::format("{} groups of {} GPUs", replicas, strategy.tensor_ways);
+  std::string who = strategy.tensor_ways == 1
+                        ? fmt::format("{} GPUs", gpus)
+                        : fmt::format("{} groups of {} GPUs", replicas, strategy.tensor_ways);
+  if (machine.hosts > 1) who = fmt::format("{} hosts x {}", machine.hosts, who);
   throw impossible(
       fmt::format("global_batch {} is not a whole number of {} x micro_batch {} = {} "
                   "sequences; the nearest that are: {} and {}",
                   workload.global_batch, who, strategy.micro_batch, at_once,
                   std::max<std::int64_t>(1, workload.global_batch / at_once) * at_once,
                   (workload.global_batch / at_once + 1) * at_once));
+}
+
+// The sum over the hosts is taken in CPU memory; and all of them must take their sums in one order.
+void check_hosts(const platform::Machine& machine, const Strategy& strategy) {
+  if (machine.hosts == 1) return;
+  if (strategy.resident_state > 0) {
+    throw impossible(
+        fmt::format("resident_state {}: with {} hosts all gradients pass through CPU memory, where "
+                    "they are summed over the hosts: resident_state must be 0 (resident_weights "
+                    "need not)",
+                    strategy.resident_state, machine.hosts));
+  }
+  if (strategy.policy != PolicyKind::planned) {
+    throw impossible(
+        fmt::format("policy {}: {} hosts must sum gradients in the same order, or each waits for "
+                    "another: policy must be planned, whose order is the plan's",
+                    to_string(strategy.policy), machine.hosts));
+  }
 }
 
 // Knobs that count sub-models of blocks, of which there are `blocks`.
@@ -211,6 +230,7 @@ void change_strategy(Plan& plan, const Strategy& strategy) {
       std::min(strategy.layers_per_submodel, plan.workload.model.layers);
   plan.submodels = cut(plan.table, plan.replicas(), plan.strategy);
   check_places(plan.machine, strategy, static_cast<std::int64_t>(plan.submodels.size()) - 2);
+  check_hosts(plan.machine, strategy);
   place_states(plan.strategy, plan.submodels);
   plan.memory = make_ledger(plan);
 }

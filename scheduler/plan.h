@@ -67,9 +67,13 @@ struct Plan {
   // The socket whose memory holds what a GPU keeps of a sub-model on the CPU, and whose cores
   // update it (Strategy::host_memory).
   std::size_t home_socket(std::size_t gpu, std::size_t submodel) const;
+  // Of the machine's hosts each carries out this plan on its own share of the batch.
+  std::int64_t hosts() const { return machine.hosts; }
+  // Parts of the global batch that are worked on side by side.
+  std::int64_t batch_shares() const { return hosts() * replicas(); }
   // Micro-batches each GPU runs in one step.
   std::int64_t micro_batches() const {
-    return workload.global_batch / (replicas() * strategy.micro_batch);
+    return workload.global_batch / (batch_shares() * strategy.micro_batch);
   }
   // Bytes of one boundary activation: [micro_batch, sequence, hidden].
   platform::Bytes boundary_bytes() const;
@@ -103,8 +107,9 @@ Range shard_range(const SubModel& submodel, std::int64_t shard);
 Range owned_range(const SubModel& submodel, std::int64_t shard);
 
 // The plan for one full strategy, whether it fits or not (ask memory.fits()).
-// Errors: Error(bad_input) when the global batch is not replicas x micro_batch x a whole number,
-// the tensor split does not come out even, or the model can't be planned.
+// Errors: Error(bad_input) when the global batch is not batch_shares x micro_batch x a whole
+// number, the tensor split does not come out even, the model can't be planned, or several hosts
+// can't train this way together.
 Plan make_plan(const platform::Machine& machine, const workloads::Workload& workload,
                const Strategy& strategy);
 

@@ -16,7 +16,7 @@ constexpr std::int64_t kFewer = 8, kMore = 16;
 // The same plan for a smaller global batch. Its ledger is of no use.
 Plan with_micro_batches(const Plan& plan, std::int64_t micro_batches) {
   Plan shorter = plan;
-  shorter.workload.global_batch = micro_batches * plan.replicas() * plan.strategy.micro_batch;
+  shorter.workload.global_batch = micro_batches * plan.batch_shares() * plan.strategy.micro_batch;
   return shorter;
 }
 

@@ -82,12 +82,15 @@ json ledger_to_json(const Ledger& ledger, bool with_reserves) {
 json essence(const Plan& plan) {
   json placement = json::array();
   for (const auto& gpu : plan.machine.gpus) placement.push_back(gpu.socket);
-  return {{"version", kPlanVersion},
-          {"sockets_of_gpus", placement},
-          {"workload", workload_to_json(plan.workload)},
-          {"strategy", strategy_to_json(plan.strategy)},
-          {"submodels", submodels_to_json(plan)},
-          {"memory", ledger_to_json(plan.memory, false)}};
+  json essence{{"version", kPlanVersion},
+               {"sockets_of_gpus", placement},
+               {"workload", workload_to_json(plan.workload)},
+               {"strategy", strategy_to_json(plan.strategy)},
+               {"submodels", submodels_to_json(plan)},
+               {"memory", ledger_to_json(plan.memory, false)}};
+  // Left out of one host's, as they were before there could be several.
+  if (plan.hosts() > 1) essence["hosts"] = plan.hosts();
+  return essence;
 }
 
 Strategy complete_strategy(const platform::Node& node) {

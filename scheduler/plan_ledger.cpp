@@ -190,7 +190,7 @@ void add_host_lines(const Plan& plan, std::size_t gpu, std::size_t socket, PoolL
                                     "NVMe slots of " + name, "nvme_slots"));
   }
   add_host_gradient_lines(plan, name, pool);
-  const std::int64_t tokens = plan.workload.tokens_per_step() / plan.replicas();
+  const std::int64_t tokens = plan.workload.tokens_per_step() / plan.batch_shares();
   pool.lines.push_back({"token ids of " + name, Bytes{tokens * kTokenBytes},
                         fmt::format("{} tokens x {} B", tokens, kTokenBytes), ""});
 }

@@ -69,7 +69,7 @@ void add_placements(std::vector<Strategy>& all, const PlanningInput& input,
   const auto add = [&](std::int64_t Strategy::*knob) {
     add_steps(all, strategy, knob, placement_steps(strategy.*knob, blocks), std::int64_t{0});
   };
-  const bool state_open = !request.resident_state && strategy.clipping == Clipping::none;
+  const bool state_open = !request.resident_state && state_may_reside(input, strategy);
   if (state_open) add(&Strategy::resident_state);
   if (!request.resident_weights) add(&Strategy::resident_weights);
   if (!request.kept_activations) add(&Strategy::kept_activations);
@@ -133,7 +133,7 @@ std::vector<Strategy> refitted(const PlanningInput& input, const Strategy& strat
     if (full) all.push_back(std::move(*full));
   };
   if (!request.kept_activations) fill(&Strategy::kept_activations, blocks);
-  if (!request.resident_state && strategy.clipping == Clipping::none) {
+  if (!request.resident_state && state_may_reside(input, strategy)) {
     fill(&Strategy::resident_state, blocks - strategy.resident_weights - strategy.nvme_state);
   }
   return all;

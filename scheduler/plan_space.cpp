@@ -30,7 +30,7 @@ std::int64_t gpu_count(const PlanningInput& input) {
 }
 
 std::int64_t sequences_per_replica(const PlanningInput& input, std::int64_t ways) {
-  const std::int64_t replicas = gpu_count(input) / ways;
+  const std::int64_t replicas = gpu_count(input) / ways * input.machine.hosts;
   const std::int64_t batch = input.workload.global_batch;
   if (batch % replicas != 0) {
     throw Error(ErrorCode::bad_input,
@@ -52,7 +52,8 @@ std::vector<std::int64_t> open_ways(const PlanningInput& input) {
   std::vector<std::int64_t> open;
   for (std::int64_t ways = 1; ways <= gpu_count(input); ++ways) {
     if (split_obstacle(input.machine, ways) || (ways == 1 && tensor_only)) continue;
-    if (input.workload.global_batch % (gpu_count(input) / ways) != 0) continue;
+    if (input.workload.global_batch % (gpu_count(input) / ways * input.machine.hosts) != 0)
+      continue;
     if (!workloads::sliceable(input.workload.model, ways)) continue;
     open.push_back(ways);
   }
@@ -72,9 +73,9 @@ class Placer {
     const auto& request = input.request;
     lowest_ = request.resident_state.value_or(0);
     highest_ = request.resident_state.value_or(
-        strategy_.clipping == Clipping::exact
-            ? 0
-            : blocks_ - std::min(blocks_, strategy_.resident_weights + strategy_.nvme_state));
+        state_may_reside(input, strategy_)
+            ? blocks_ - std::min(blocks_, strategy_.resident_weights + strategy_.nvme_state)
+            : 0);
     highest_kept_ = request.kept_activations.value_or(blocks_);
   }
 
@@ -161,6 +162,10 @@ std::int64_t block_submodels(const PlanningInput& input, const Strategy& strateg
   return (layers + pack - 1) / pack;
 }
 
+bool state_may_reside(const PlanningInput& input, const Strategy& strategy) {
+  return strategy.clipping == Clipping::none && input.machine.hosts == 1;
+}
+
 Bytes Shortfall::worst() const { return std::max({gpu, host, nvme}); }
 
 Shortfall shortfall_of(const Plan& plan) {
@@ -204,7 +209,7 @@ std::vector<std::int64_t> open_micro_batches(const PlanningInput& input, std::in
 }
 
 bool few_samples(const PlanningInput& input) {
-  return input.workload.global_batch <= kFewSequences * gpu_count(input);
+  return input.workload.global_batch <= kFewSequences * gpu_count(input) * input.machine.hosts;
 }
 
 Strategy starting_strategy(const PlanningInput& input) {

@@ -26,6 +26,10 @@ std::vector<std::int64_t> open_micro_batches(const PlanningInput& input, std::in
 // Sub-models between embedding and head.
 std::int64_t block_submodels(const PlanningInput& input, const Strategy& strategy);
 
+// Whether sub-models' whole state may be on the GPUs: neither clipping nor several hosts ask for
+// all gradients in CPU memory.
+bool state_may_reside(const PlanningInput& input, const Strategy& strategy);
+
 // Whether a step has so few samples that a tensor split is tried even where a batch split fits.
 bool few_samples(const PlanningInput& input);
 

@@ -75,6 +75,7 @@ void StepGraphBuilder::make_engines() {
     }
     engines_.push_back(engines);
   }
+  if (plan_.hosts() > 1) network_ = add_engine("network", EngineKind::network, 0);
 }
 
 void StepGraphBuilder::make_slots() {

@@ -71,6 +71,7 @@ class StepGraphBuilder {
   void add_reduce_scatter(std::size_t submodel);
   void add_gradient_path(std::size_t submodel);
   void add_gradient_offload(std::size_t gpu, std::size_t submodel);
+  void add_host_reduction(std::size_t gpu, std::size_t submodel);
   void add_norm(std::size_t gpu, std::size_t submodel);
   void add_gpu_updates(const PendingUpdate& pending);
   void add_updates(std::size_t submodel);
@@ -110,6 +111,7 @@ class StepGraphBuilder {
   std::uint32_t step_ = 0;
   TaskGraph graph_;
   std::vector<EngineId> optimizers_;  // by socket
+  std::optional<EngineId> network_;   // with several hosts
   std::vector<GpuEngines> engines_;
   std::vector<GpuRings> rings_;
   PerGpu<SlotId> kept_slots_;        // [gpu][sub-model x micro-batch], of those that keep

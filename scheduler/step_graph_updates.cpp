@@ -3,8 +3,8 @@
 #include "scheduler/plan_ledger.h"
 #include "scheduler/step_graph_builder.h"
 
-// What becomes of a sub-model's gradients: summed over the GPUs, sent to the CPU and applied there,
-// or applied on the GPU where its state is.
+// What becomes of a sub-model's gradients: summed over the GPUs, sent to the CPU, summed over the
+// hosts and applied there, or applied on the GPU where its state is.
 namespace offstage::scheduler {
 
 void StepGraphBuilder::add_gradient_path(std::size_t k) {
@@ -21,6 +21,7 @@ void StepGraphBuilder::add_gradient_path(std::size_t k) {
   }
   for (std::size_t g = 0; g < gpus_; ++g) {
     add_gradient_offload(g, k);
+    if (network_) add_host_reduction(g, k);
     if (clips_) add_norm(g, k);
   }
   if (!clips_ && !is_tied_head(k)) add_updates(k);
@@ -63,6 +64,17 @@ void StepGraphBuilder::add_gradient_offload(std::size_t g, std::size_t k) {
                                  SlotUse{*host.slot, SlotRole::host, true, false}}});
   rings_[g].gradients.release(*gradients.slot, {id});
   host.ready = id;
+}
+
+// Sums a shard over the hosts, in its slot. One engine does it for all GPUs of a host, so that all
+// hosts come to the same shard at the same time.
+void StepGraphBuilder::add_host_reduction(std::size_t g, std::size_t k) {
+  auto& host = host_gradients_[g][k];
+  Task task = make_task(TaskKind::all_reduce, Payload::gradients, g, k);
+  task.bytes = {shard_range(plan_.submodels[k], plan_.shard_of(g)).size() *
+                element_bytes(plan_.workload.precision).sent_gradient};
+  host.ready = graph_.add(task, {{*network_}}, {{*host.ready}},
+                          {{SlotUse{*host.slot, SlotRole::host, false, false}}});
 }
 
 // The sum of squares of a shard's gradients, sub-model after sub-model on each GPU's side: who has

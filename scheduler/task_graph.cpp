@@ -95,7 +95,7 @@ std::string TaskGraph::describe(TaskId task) const {
   if (has_micro_batch(task)) text += fmt::format(" micro-batch {}", t.micro_batch);
   const bool everywhere = task_engines(task).size() > 1;
   text += everywhere ? std::string(" all gpus") : fmt::format(" gpu{}", t.gpu);
-  return text + fmt::format(" step {}", t.step);
+  return text + fmt::format(" step {}", first_step + t.step);
 }
 
 TaskId TaskGraph::add(const Task& task, std::span<const EngineId> engines,

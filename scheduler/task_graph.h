@@ -44,6 +44,7 @@ enum class EngineKind : std::uint8_t {
   optimizer,
   nvme_read,
   nvme_write,
+  network,  // of this host, to the others
 };
 
 // Runs its tasks one at a time, in submission order.
@@ -110,6 +111,7 @@ class TaskGraph {
   std::vector<Slot> slots;
   std::vector<Task> tasks;
   std::uint32_t steps = 0;
+  std::int64_t first_step = 0;  // what describe() calls the first of them
 
   std::size_t size() const { return tasks.size(); }
   std::span<const TaskId> predecessors(TaskId task) const;

@@ -113,10 +113,11 @@ void read_optimizer(const Node& node, TrainConfig& train) {
 }  // namespace
 
 TrainConfig read_train(const Node& node) {
-  node.allow_keys({"data", "token_type", "order", "validation", "steps", "learning_rate",
-                   "schedule", "beta1", "beta2", "epsilon", "weight_decay", "decay_all", "seed",
-                   "clip_norm", "nvme_directory", "initialise_from", "save", "checkpoint",
-                   "watchdog_s"});
+  node.allow_keys({"data",  "token_type",    "order",          "validation",
+                   "steps", "learning_rate", "schedule",       "beta1",
+                   "beta2", "epsilon",       "weight_decay",   "decay_all",
+                   "seed",  "clip_norm",     "nvme_directory", "initialise_from",
+                   "save",  "checkpoint",    "watchdog_s",     "peer_timeout_s"});
   TrainConfig train;
   train.data = read_data(node.at("data"));
   if (const auto type = node.find("token_type")) train.token_type = read_token_type(*type);
@@ -140,6 +141,7 @@ TrainConfig read_train(const Node& node) {
     train.checkpoint = read_checkpoint(*checkpoint);
   }
   optional_number(node, "watchdog_s", 1e-3, kLongestWatch, train.watchdog.value);
+  optional_number(node, "peer_timeout_s", 1e-3, kLongestWatch, train.peer_timeout.value);
   return train;
 }
 

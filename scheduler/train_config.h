@@ -68,6 +68,9 @@ struct TrainConfig {
   std::optional<std::string> initialise_from;  // a Hugging Face checkpoint: folder, index or file
   std::optional<SaveConfig> save;
   std::optional<CheckpointConfig> checkpoint;
+  // With several hosts: how long one waits for another before the run ends. Longer than one may lag
+  // behind: what takes longer on some, such as loading weights, counts.
+  platform::Seconds peer_timeout{60.0};
   // A task that runs longer is reported; one that runs ten times as long ends the run.
   platform::Seconds watchdog{60.0};
 };
