@@ -185,6 +185,7 @@ void Trainer::validate() {
 Trainer::Window Trainer::run_window(std::uint32_t steps) {
   Window window;
   window.graph = make_step_graph(plan_, steps);
+  window.graph.first_step = steps_done_ + 1;
   OFFSTAGE_CHECK(window.graph.slots.size() == slots_.size(), "graphs of one plan differ in slots");
   TaskRunner runner(workplace(), window.graph, steps_done_);
   const std::uint32_t done = options_.devices != nullptr ? run_on_gpus(window, runner)
