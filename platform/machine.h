@@ -162,8 +162,7 @@ struct CollectiveCurve {
 };
 
 struct Machine {
-  std::string name;
-  std::string description;
+  std::string name, description;
   std::string file;             // where it was read; empty when found on this host
   std::string default_profile;  // name in calibration/profiles or a path
   // What loads it again: the JSON value of a run config's `platform` key, paths absolute. Set by
@@ -191,9 +190,8 @@ struct Machine {
   // collectives are done by cores (h2d, d2h and collective routes then carry core-nanoseconds).
   std::optional<Sourced<BytesPerSecond>> core_copy_rate;
   std::optional<Sourced<BytesPerSecond>> copy_throttle;  // executor's copy engines are held to this
-  // Computers like this one that train together (hosts.h); everything else here is one's.
-  int hosts = 1;
-  std::optional<RouteId> network_route;  // from a host to the others and back, with two or more
+  int hosts = 1;                         // that train together (hosts.h): the rest is one's
+  std::optional<RouteId> network_route;  // from one to the others and back, with two or more
 };
 
 // Whether this is a computer whose cores play the GPUs (CPU backend) rather than one with GPUs.
