@@ -35,6 +35,8 @@ class DeviceMemory {
   virtual ~DeviceMemory() = default;
   // GPUs are numbered from 0, as those of the plan.
   virtual int gpus() const = 0;
+  // What nobody holds of a GPU's memory now.
+  virtual platform::Bytes free_memory(int gpu) const = 0;
   // The memory of a GPU.
   virtual BlockSource& on_gpu(int gpu) = 0;
   // CPU memory that GPUs copy from and to while tasks run, on the socket's own NUMA nodes.

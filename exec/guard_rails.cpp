@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 
 #include "exec/state.h"
@@ -49,7 +50,12 @@ std::string pools_of(const scheduler::Plan& plan) {
 }  // namespace
 
 HostRoom read_host_room() {
-  HostRoom room{.memory_available = read_memory_available(), .control_group_left = {}};
+  HostRoom room{
+      .memory_available = read_memory_available(), .control_group_left = {}, .lockable = {}};
+  rlimit locked{};
+  if (getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur != RLIM_INFINITY) {
+    room.lockable = Bytes{static_cast<std::int64_t>(locked.rlim_cur)};
+  }
   std::ifstream in("/proc/self/cgroup");
   std::stringstream membership;
   membership << in.rdbuf();
@@ -61,32 +67,45 @@ HostRoom read_host_room() {
   return room;
 }
 
-Bytes planned_memory(const scheduler::Plan& plan) {
+Bytes planned_memory(const scheduler::Plan& plan, bool real_gpus) {
+  const platform::Machine& machine = plan.machine;
   Bytes sum;
   for (const scheduler::PoolLedger& pool : plan.memory.pools) {
-    const bool drive = std::ranges::any_of(
-        plan.machine.drives, [&](const platform::Drive& d) { return d.pool == pool.pool; });
-    // Virtual GPUs have this computer's memory, real ones their own.
-    const bool on_gpu = !platform::has_virtual_gpus(plan.machine) &&
-                        plan.machine.pools[pool.pool].kind == platform::PoolKind::gpu;
-    sum += drive || on_gpu ? Bytes{} : pool.planned();
+    const auto is_this = [&](const auto& owner) { return owner.pool == pool.pool; };
+    const bool elsewhere = std::ranges::any_of(machine.drives, is_this) ||
+                           (real_gpus && std::ranges::any_of(machine.gpus, is_this));
+    sum += elsewhere ? Bytes{} : pool.planned();
   }
   return sum;
 }
 
-void require_memory(const scheduler::Plan& plan, const HostRoom& room) {
-  const Bytes needed = planned_memory(plan);
-  const auto refuse = [&](const char* source, Bytes left) {
-    throw Error(ErrorCode::does_not_fit,
-                fmt::format("the plan takes {} of memory ({}), and {} leaves {}: end other "
-                            "programs, or plan with a smaller host_memory_bytes",
-                            to_text(needed), pools_of(plan), source, to_text(left)));
+void require_memory(const scheduler::Plan& plan, const HostRoom& room,
+                    const DeviceMemory* devices) {
+  const Bytes needed = planned_memory(plan, devices != nullptr);
+  const auto require = [&](const std::string& source, Bytes taken, Bytes left, const char* remedy) {
+    if (taken > left) {
+      throw Error(ErrorCode::does_not_fit,
+                  fmt::format("the plan takes {} ({}), and {} leaves {}: {}", to_text(taken),
+                              pools_of(plan), source, to_text(left), remedy));
+    }
   };
-  if (room.control_group_left && needed > *room.control_group_left) {
-    refuse("this container's limit (control group)", *room.control_group_left);
+  constexpr const char* kLessMemory =
+      "end other programs, or plan with a smaller host_memory_bytes";
+  if (room.control_group_left) {
+    require("this container's limit (control group)", needed, *room.control_group_left,
+            kLessMemory);
   }
-  if (needed > room.memory_available) {
-    refuse("this computer (MemAvailable)", room.memory_available);
+  require("this computer (MemAvailable)", needed, room.memory_available, kLessMemory);
+  if (devices == nullptr) {
+    return;
+  }
+  if (room.lockable) {
+    require("the limit of locked memory (ulimit -l)", needed, *room.lockable, "raise it");
+  }
+  for (int gpu = 0; gpu < devices->gpus(); ++gpu) {
+    const auto pool = plan.machine.gpus[static_cast<std::size_t>(gpu)].pool;
+    require(fmt::format("gpu{}", gpu), plan.memory.pools[pool].planned(), devices->free_memory(gpu),
+            "end other programs there, or plan with less");
   }
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "exec/device_layer.h"
 #include "platform/units.h"
 #include "scheduler/plan.h"
 
@@ -14,14 +15,16 @@ namespace offstage::exec {
 struct HostRoom {
   platform::Bytes memory_available;                   // MemAvailable of /proc/meminfo
   std::optional<platform::Bytes> control_group_left;  // absent: no limit
+  std::optional<platform::Bytes> lockable;            // RLIMIT_MEMLOCK; absent: no limit
 };
 // Errors: Error(device) when /proc can't be read.
 HostRoom read_host_room();
 
-// All pools of a machine of virtual GPUs are this computer's memory, but for drives.
-platform::Bytes planned_memory(const scheduler::Plan& plan);
-// Errors: Error(does_not_fit) with every number.
-void require_memory(const scheduler::Plan& plan, const HostRoom& room);
+// What a plan takes of this computer's memory: every pool but drives, and but real GPUs.
+platform::Bytes planned_memory(const scheduler::Plan& plan, bool real_gpus);
+// devices: of real GPUs, whose own free memory must do as well, and who lock the CPU's; null: GPUs
+// are virtual. Errors: Error(does_not_fit) with every number; the devices' own.
+void require_memory(const scheduler::Plan& plan, const HostRoom& room, const DeviceMemory* devices);
 
 // Of one checkpoint, without its small files.
 platform::Bytes checkpoint_bytes(const scheduler::Plan& plan);

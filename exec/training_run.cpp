@@ -55,7 +55,7 @@ constexpr int kFailed = 3;
 }  // namespace
 
 TrainingRun::TrainingRun(TrainingRequest request) : request_(std::move(request)) {
-  require_memory(request_.plan, read_host_room());
+  require_memory(request_.plan, read_host_room(), request_.devices);
   if (request_.config.checkpoint) {
     prepare_directory();
   }

@@ -75,6 +75,13 @@ void CudaLayer::cap_temporaries(int gpu, Bytes cap) {
                                                      static_cast<c10::DeviceIndex>(gpu));
 }
 
+Bytes CudaLayer::free_memory(int gpu) const {
+  const OnGpu here(gpu);
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for free memory");
+  return {static_cast<std::int64_t>(free)};
+}
+
 Bytes CudaLayer::temporaries_peak(int gpu) const {
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   return {stats_of(gpu).reserved_bytes[kAll].peak};

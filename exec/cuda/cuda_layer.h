@@ -26,6 +26,7 @@ class CudaLayer final : public DeviceLayer {
   CudaLayer& operator=(const CudaLayer&) = delete;
 
   int gpus() const override { return gpus_; }
+  platform::Bytes free_memory(int gpu) const override;
   BlockSource& on_gpu(int gpu) override { return *memories_[static_cast<std::size_t>(gpu)]; }
   BlockSource& pinned(const platform::Socket& socket) override;
   void cap_temporaries(int gpu, platform::Bytes cap) override;

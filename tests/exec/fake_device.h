@@ -43,6 +43,9 @@ class FakeDevice final : public DeviceLayer {
   std::vector<std::string> complaints() const;
 
   int gpus() const override { return gpus_; }
+  // As much as one asks for.
+  platform::Bytes free_memory(int) const override { return free_; }
+  void set_free_memory(platform::Bytes free) { free_ = free; }
   BlockSource& on_gpu(int gpu) override;
   BlockSource& pinned(const platform::Socket& socket) override;
 
@@ -108,6 +111,7 @@ class FakeDevice final : public DeviceLayer {
   static void merge(Clock& into, const Clock& from);
 
   const int gpus_;
+  platform::Bytes free_{std::int64_t{1} << 50};
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Memory>> memories_;  // by GPU; pinned last
   std::map<std::pair<int, scheduler::EngineKind>, StreamId> ids_;

@@ -1,10 +1,12 @@
 #include "exec/guard_rails.h"
 
 #include <filesystem>
+#include <optional>
 
 #include <catch2/catch.hpp>
 
 #include "platform/error.h"
+#include "tests/exec/fake_device.h"
 #include "tests/exec/small_models.h"
 #include "tests/exec/training_setup.h"
 #include "tests/support/bare_machine.h"
@@ -23,15 +25,33 @@ TEST_CASE("a plan must fit into what is free, and into the container", "[exec]")
   const auto plan = small_plan();
   Bytes all;
   for (const auto& pool : plan.memory.pools) all += pool.planned();
-  const Bytes needed = planned_memory(plan);
+  const Bytes needed = planned_memory(plan, false);
   CHECK(needed == all);  // no drive: every pool is this computer's memory
   const Bytes one_less = needed - Bytes{1};
-  CHECK_NOTHROW(require_memory(plan, {.memory_available = needed, .control_group_left = {}}));
-  CHECK_THROWS_WITH(require_memory(plan, {.memory_available = one_less, .control_group_left = {}}),
+  const auto room = [](Bytes available, std::optional<Bytes> container = {},
+                       std::optional<Bytes> lockable = {}) {
+    return HostRoom{
+        .memory_available = available, .control_group_left = container, .lockable = lockable};
+  };
+  CHECK_NOTHROW(require_memory(plan, room(needed), nullptr));
+  CHECK_THROWS_WITH(require_memory(plan, room(one_less), nullptr),
                     Catch::Contains("MemAvailable") && Catch::Contains("gpu1"));
-  CHECK_THROWS_WITH(
-      require_memory(plan, {.memory_available = needed, .control_group_left = one_less}),
-      Catch::Contains("container"));
+  CHECK_THROWS_WITH(require_memory(plan, room(needed, one_less), nullptr),
+                    Catch::Contains("container"));
+  // Nothing is locked for virtual GPUs.
+  CHECK_NOTHROW(require_memory(plan, room(needed, {}, Bytes{0}), nullptr));
+
+  // Real GPUs have memory of their own; what they copy from is locked.
+  FakeDevice gpus(2);
+  const Bytes on_cpu = planned_memory(plan, true);
+  const Bytes on_gpu = plan.memory.pools[plan.machine.gpus[0].pool].planned();
+  CHECK(on_cpu == needed - on_gpu - on_gpu);
+  gpus.set_free_memory(on_gpu);
+  CHECK_NOTHROW(require_memory(plan, room(on_cpu, {}, on_cpu), &gpus));
+  CHECK_THROWS_WITH(require_memory(plan, room(on_cpu, {}, on_cpu - Bytes{1}), &gpus),
+                    Catch::Contains("ulimit -l"));
+  gpus.set_free_memory(on_gpu - Bytes{1});
+  CHECK_THROWS_WITH(require_memory(plan, room(on_cpu), &gpus), Catch::Contains("gpu0 leaves"));
 }
 
 TEST_CASE("state on a drive takes no memory of the computer", "[exec]") {
@@ -44,7 +64,7 @@ TEST_CASE("state on a drive takes no memory of the computer", "[exec]") {
     if (pool.name.starts_with("nvme")) drives += pool.planned();
   }
   CHECK(drives > Bytes{});
-  CHECK(planned_memory(plan) == all - drives);
+  CHECK(planned_memory(plan, false) == all - drives);
 }
 
 TEST_CASE("a checkpoint takes 12 bytes a parameter, and the disk is asked before", "[exec]") {
