@@ -1,6 +1,5 @@
 #include "exec/cpu_backend.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,10 +25,7 @@ CpuBackend::CpuBackend(const scheduler::TaskGraph& graph, TaskBody body, CpuBack
       options_(std::move(options)),
       queues_(graph),
       started_(graph.engines.size()),
-      left_in_step_(graph.steps) {
-  for (const scheduler::Task& task : graph_.tasks) {
-    ++left_in_step_[task.step];
-  }
+      hold_(graph) {
   for (std::size_t engine = 0; engine < graph_.engines.size(); ++engine) {
     Worker& worker = workers_.emplace_back();
     worker.thread = std::jthread([this, &worker] { work(worker); });
@@ -63,13 +59,16 @@ void CpuBackend::submit(TaskId task) {
 void CpuBackend::run(const scheduler::CompletionHandler& handler) {
   std::unique_lock lock(mutex_);
   while (true) {
-    let_step_end();
+    if (running_ == 0 && completions_.empty()) {
+      dispatch(hold_.let_steps_end());
+    }
     progress_.wait(lock, [this] { return !completions_.empty() || is_over(); });
     if (failure_ != nullptr || completions_.empty()) {
       break;
     }
     const Completion completion = completions_.front();
     completions_.pop_front();
+    handling_ = true;
     lock.unlock();
     try {
       handler(completion);
@@ -78,12 +77,13 @@ void CpuBackend::run(const scheduler::CompletionHandler& handler) {
       lock.lock();
       fail(std::current_exception());
     }
+    handling_ = false;
   }
   progress_.wait(lock, [this] { return running_ == 0; });
   if (failure_ != nullptr) {
     std::rethrow_exception(failure_);
   }
-  if (ending_) {
+  if (hold_.holds_any()) {
     throw EndedOnRequest{};
   }
   if (queues_.in_flight() > 0) {
@@ -92,22 +92,9 @@ void CpuBackend::run(const scheduler::CompletionHandler& handler) {
   }
 }
 
-// Lets one more step begin when otherwise the ones that have begun could not end: Note [Holding a
-// run].
-void CpuBackend::let_step_end() {
-  if (!latest_step_ || held_.empty() || running_ > 0 || !completions_.empty()) {
-    return;
-  }
-  const auto begun = left_in_step_.begin() + *latest_step_ + 1;
-  if (std::any_of(left_in_step_.begin(), begun, [](std::uint32_t left) { return left > 0; })) {
-    ++*latest_step_;
-    dispatch(std::exchange(held_, {}));
-  }
-}
-
 // Held tasks go on later, unless the run is to end there.
 bool CpuBackend::is_over() const {
-  return running_ == 0 && (held_.empty() || ending_ || failure_ != nullptr);
+  return running_ == 0 && (!hold_.holds_any() || hold_.ending() || failure_ != nullptr);
 }
 
 std::vector<EngineActivity> CpuBackend::activity() const {
@@ -124,7 +111,7 @@ std::vector<EngineActivity> CpuBackend::activity() const {
     activity.task = graph_.describe(*front);
     if (const auto started = started_[engine]) {
       activity.running_for = now() - *started;
-    } else if (std::find(held_.begin(), held_.end(), *front) != held_.end()) {
+    } else if (hold_.holds(*front)) {
       activity.waits_for = "the run is held";
     } else {
       activity.waits_for = queues_.describe_wait(*front);
@@ -135,30 +122,23 @@ std::vector<EngineActivity> CpuBackend::activity() const {
 
 void CpuBackend::hold() {
   const std::lock_guard lock(mutex_);
-  holding_ = true;
+  hold_.hold();
 }
 
 void CpuBackend::release() {
   const std::lock_guard lock(mutex_);
-  holding_ = false;
-  dispatch(std::exchange(held_, {}));
+  dispatch(hold_.release());
 }
 
 void CpuBackend::end_at_hold() {
   const std::lock_guard lock(mutex_);
-  holding_ = true;
-  ending_ = true;
+  hold_.end();
   progress_.notify_one();
 }
 
 bool CpuBackend::at_rest() const {
   const std::lock_guard lock(mutex_);
-  return holding_ && running_ == 0 && completions_.empty();
-}
-
-std::optional<std::uint32_t> CpuBackend::latest_step() const {
-  const std::lock_guard lock(mutex_);
-  return latest_step_;
+  return hold_.holding() && running_ == 0 && completions_.empty() && !handling_;
 }
 
 void CpuBackend::work(Worker& worker) {
@@ -185,7 +165,7 @@ void CpuBackend::work(Worker& worker) {
     // The end is read under the lock, so that completions queue up in time order.
     const Seconds end = now();
     --running_;
-    --left_in_step_[graph_.tasks[task].step];
+    hold_.complete(task);
     for (const scheduler::EngineId engine : graph_.task_engines(task)) {
       started_[engine].reset();
     }
@@ -222,12 +202,9 @@ void CpuBackend::dispatch(const std::vector<TaskId>& startable) {
     return;  // the run is over; what has not started stays where it is
   }
   for (const TaskId task : startable) {
-    const std::uint32_t step = graph_.tasks[task].step;
-    if (holding_ && (!latest_step_ || step > *latest_step_)) {
-      held_.push_back(task);
+    if (!hold_.admit(task)) {
       continue;
     }
-    latest_step_ = std::max(latest_step_.value_or(0), step);
     for (const scheduler::EngineId engine : graph_.task_engines(task)) {
       started_[engine] = now();
     }

@@ -77,7 +77,8 @@ bool RunControls::may_continue() {
   return !stop_;
 }
 
-RunControls::Window::Window(RunControls& controls, CpuBackend& backend) : controls_(controls) {
+RunControls::Window::Window(RunControls& controls, SteerableBackend& backend)
+    : controls_(controls) {
   const std::lock_guard lock(controls_.mutex_);
   controls_.backend_ = &backend;
   if (controls_.stop_) {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "exec/cpu_backend.h"
+#include "exec/steerable_backend.h"
 
 // How other threads steer a training: pause, go on, stop. They ask; the trainer obeys at the end of
-// the step that is under way (cpu_backend.h, Note [Holding a run]).
+// the step that is under way (steerable_backend.h, Note [Holding a run]).
 namespace offstage::exec {
 
 class RunControls {
@@ -32,7 +32,7 @@ class RunControls {
   // Makes the backend of a window known for its life.
   class Window {
    public:
-    Window(RunControls& controls, CpuBackend& backend);
+    Window(RunControls& controls, SteerableBackend& backend);
     ~Window();
     Window(const Window&) = delete;
     Window& operator=(const Window&) = delete;
@@ -46,8 +46,8 @@ class RunControls {
 
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
-  CpuBackend* backend_ = nullptr;  // of the window that runs
-  bool waiting_ = false;           // the trainer, between two windows
+  SteerableBackend* backend_ = nullptr;  // of the window that runs
+  bool waiting_ = false;                 // the trainer, between two windows
   bool pause_ = false;
   bool stop_ = false;
 };

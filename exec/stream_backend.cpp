@@ -37,6 +37,8 @@ StreamBackend::StreamBackend(const scheduler::TaskGraph& graph, DeviceStreams& s
       stream_of_(graph.engines.size()),
       lines_(graph.engines.size()),
       ends_(graph.size()),
+      handed_(graph.size()),
+      hold_(graph),
       threads_(graph.engines.size(), bodies_.on_thread_start, [this](TaskId task) { work(task); }) {
   for (std::size_t engine = 0; engine < graph.engines.size(); ++engine) {
     const scheduler::Engine& made = graph.engines[engine];
@@ -84,9 +86,13 @@ void StreamBackend::run(const scheduler::CompletionHandler& handler) {
   while (failure_ == nullptr) {
     try {
       const std::optional<Completion> completion = next_completion();
-      if (!completion && at_work_ == 0 && launched() == 0 && cpu_done_.empty()) {
-        break;
+      if (!completion && !under_way()) {
+        if (!goes_on(lock)) {
+          break;
+        }
+        continue;
       }
+      handling_ = completion.has_value();
       lock.unlock();
       if (completion) {
         handler(*completion);
@@ -94,16 +100,21 @@ void StreamBackend::run(const scheduler::CompletionHandler& handler) {
         streams_.idle();
       }
       lock.lock();
+      handling_ = false;
     } catch (...) {
       if (!lock.owns_lock()) {
         lock.lock();
       }
+      handling_ = false;
       fail(std::current_exception());
     }
   }
   if (failure_ != nullptr) {
     drain(lock);
     std::rethrow_exception(failure_);
+  }
+  if (hold_.holds_any()) {
+    throw EndedOnRequest{};
   }
   if (queues_.in_flight() > 0) {
     throw Error(ErrorCode::device, fmt::format("{} submitted tasks can never start: {}",
@@ -131,6 +142,7 @@ void StreamBackend::work(TaskId task) {
   }
   const std::lock_guard lock(mutex_);
   --at_work_;
+  handed_[task].reset();
   if (failure != nullptr) {
     fail(failure);
     return;
@@ -225,7 +237,11 @@ void StreamBackend::hand_out(TaskId task) {
   if (failure_ != nullptr) {
     return;  // the run is over; what has not started stays where it is
   }
+  if (!hold_.admit(task)) {
+    return;
+  }
   ++at_work_;
+  handed_[task] = streams_.now();
   threads_.hand(graph_.task_engines(task).front(), task);
 }
 
@@ -303,6 +319,7 @@ Completion StreamBackend::settled(Completion completion) {
   latest_ = completion.end;
   ends_[completion.task] = completion.end;
   state_[completion.task] = State::delivered;
+  hold_.complete(completion.task);
   for (const EngineId engine : graph_.task_engines(completion.task)) {
     lines_[engine].free = completion.end;
   }

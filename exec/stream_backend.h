@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -12,8 +13,9 @@
 
 #include "exec/device_layer.h"
 #include "exec/engine_threads.h"
+#include "exec/steerable_backend.h"
+#include "exec/step_hold.h"
 #include "platform/units.h"
-#include "scheduler/backend.h"
 #include "scheduler/engine_queues.h"
 #include "scheduler/task_graph.h"
 
@@ -44,8 +46,8 @@ struct StreamBodies {
 // and all those on CPUs are done.
 
 // Precondition: a task's engines are all of GPUs or all of CPUs.
-// Thread: submit() and run() from one thread.
-class StreamBackend final : public scheduler::Backend {
+// Thread: as steerable_backend.h.
+class StreamBackend final : public SteerableBackend {
  public:
   // Owner: graph and streams outlive the backend.
   StreamBackend(const scheduler::TaskGraph& graph, DeviceStreams& streams, StreamBodies bodies);
@@ -59,6 +61,14 @@ class StreamBackend final : public scheduler::Backend {
   // Errors: as backend.h; whatever a task threw that is no Error becomes Error(device) with the
   // task's name. A GPU's own errors name the task that was found unfinished.
   void run(const scheduler::CompletionHandler& handler) override;
+
+  // stream_backend_steering.cpp. A GPU's task runs while it is being given to its streams, and
+  // again from when they come to it.
+  std::vector<EngineActivity> activity() const override;
+  void hold() override;
+  void release() override;
+  void end_at_hold() override;
+  bool at_rest() const override;
 
  private:
   enum class State : std::uint8_t { waiting, launched, done, delivered };
@@ -83,6 +93,12 @@ class StreamBackend final : public scheduler::Backend {
   void join(std::span<const scheduler::EngineId> engines, EventId mark);
   void dispatch();
   void hand_out(scheduler::TaskId task);
+  bool under_way() const;
+  bool goes_on(std::unique_lock<std::mutex>& lock);
+  std::vector<scheduler::TaskId> given_to(scheduler::EngineId engine) const;
+  void describe_given(std::span<const scheduler::TaskId> given, EngineActivity& activity) const;
+  void describe_front(scheduler::TaskId front, EngineActivity& activity) const;
+  std::optional<platform::Seconds> stream_came_to(scheduler::TaskId task) const;
   void fail(std::exception_ptr failure);
   std::optional<scheduler::Completion> next_completion();
   bool look_at(Line& line);
@@ -109,8 +125,12 @@ class StreamBackend final : public scheduler::Backend {
   std::vector<platform::Seconds> ends_;    // by task delivered
   std::deque<scheduler::Completion> cpu_done_;
   std::vector<scheduler::TaskId> startable_;
-  platform::Seconds latest_;  // end of the last completion delivered
-  std::size_t at_work_ = 0;   // tasks that engine threads have
+  platform::Seconds latest_;                              // end of the last completion delivered
+  std::size_t at_work_ = 0;                               // tasks that engine threads have
+  std::vector<std::optional<platform::Seconds>> handed_;  // by task that a thread has: since when
+  StepHold hold_;
+  bool handling_ = false;           // a completion, which may submit or report a step's end
+  std::condition_variable unhold_;  // a run at rest goes on, or ends
   std::exception_ptr failure_;
   EngineThreads threads_;  // last: they use all above
 };

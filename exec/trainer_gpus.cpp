@@ -25,7 +25,7 @@ void Trainer::prepare_gpus() {
   }
 }
 
-// Returns the steps that were done: all, since a run on streams can't be held inside a window.
+// Returns the steps that were done.
 std::uint32_t Trainer::run_on_gpus(Window& window, TaskRunner& runner) {
   const scheduler::TaskGraph& graph = window.graph;
   const std::vector<platform::Seconds> lone_times =
@@ -40,7 +40,9 @@ std::uint32_t Trainer::run_on_gpus(Window& window, TaskRunner& runner) {
       {.enqueue = [&tasks](scheduler::TaskId task,
                            std::span<const StreamId> streams) { tasks.enqueue(task, streams); },
        .run = [&runner](scheduler::TaskId task) { runner.run(task); }});
+  const RunControls::Window visible(controls_, backend);
   platform::Seconds step_begin;
+  std::uint32_t done = 0;
   scheduler::RunObserver observer;
   observer.on_completion = [&](const scheduler::Completion& completion) {
     if (tasks.has_loss(completion.task)) {
@@ -50,9 +52,13 @@ std::uint32_t Trainer::run_on_gpus(Window& window, TaskRunner& runner) {
   observer.on_step_end = [&](std::uint32_t step, platform::Seconds end) {
     report_step(runner, step, end - step_begin);
     step_begin = end;
+    done = step + 1;
   };
-  window.trace = scheduler::Manager(graph, backend, *policy).run(observer);
-  return graph.steps;
+  try {
+    window.trace = scheduler::Manager(graph, backend, *policy).run(observer);
+  } catch (const EndedOnRequest&) {
+  }
+  return done;
 }
 
 // Of a pool of a GPU: the most that LibTorch took beside the buffers.

@@ -11,6 +11,7 @@
 
 #include "exec/trainer.h"
 #include "platform/error.h"
+#include "tests/exec/fake_device.h"
 #include "tests/exec/small_models.h"
 #include "tests/exec/training_setup.h"
 #include "tests/support/bare_machine.h"
@@ -117,6 +118,36 @@ TEST_CASE("a training goes on from a checkpoint with the bits of an uninterrupte
       CHECK(resumed.train(2).losses == std::vector<double>(losses.begin() + 4, losses.end()));
       CHECK(differing(state_of(plan, resumed), state_of(plan, whole)) == 0);
     }
+  }
+}
+
+TEST_CASE("a training on streams goes on from a checkpoint with the bits of a whole one",
+          "[exec]") {
+  set_compute_threads(1);
+  const auto precision = GENERATE(platform::Precision::f32, platform::Precision::bf16);
+  const TextFile text(2000);
+  const std::vector<Strategy> knobs{Strategy{}, strategy([](Strategy& s) { s.nvme_state = 2; }),
+                                    strategy([](Strategy& s) { s.clipping = Clipping::exact; })};
+  for (const Strategy& strategy : knobs) {
+    const Folder folder("streams");
+    const Plan plan = plan_of(byte_model(gpt2_model()), 2, strategy, precision);
+    const auto config = config_of(text, strategy);
+    FakeDevice first_device(2), second_device(2);
+    auto options = with_checkpoints(folder, 2);
+    options.devices = &first_device;
+    Trainer whole(plan, config, options);
+    const auto losses = whole.train(6).losses;
+    whole.checkpoints()->wait();
+
+    // Written between steps 3 and 4 of a run that never paused.
+    TrainerOptions resumed_options;
+    resumed_options.devices = &second_device;
+    Trainer resumed(plan, config, resumed_options);
+    resumed.restore(Checkpoint(folder.path() + "/step-0000000004"));
+    CHECK(resumed.train(2).losses == std::vector<double>(losses.begin() + 4, losses.end()));
+    CHECK(differing(state_of(plan, resumed), state_of(plan, whole)) == 0);
+    CHECK(first_device.complaints().empty());
+    CHECK(second_device.complaints().empty());
   }
 }
 
