@@ -7,6 +7,10 @@ void RunControls::pause() {
   if (stop_) {
     return;
   }
+  wishes_.pause = true;
+  if (agrees_) {
+    return;
+  }
   pause_ = true;
   if (backend_ != nullptr) {
     backend_->hold();
@@ -18,6 +22,7 @@ void RunControls::resume() {
   if (stop_) {
     return;
   }
+  wishes_.pause = false;
   pause_ = false;
   if (backend_ != nullptr) {
     backend_->release();
@@ -27,19 +32,54 @@ void RunControls::resume() {
 
 void RunControls::stop() {
   const std::lock_guard lock(mutex_);
-  stop_ = true;
-  if (backend_ != nullptr) {
-    backend_->end_at_hold();
+  wishes_.stop = true;
+  if (!agrees_) {
+    stop_ = true;
+    if (backend_ != nullptr) {
+      backend_->end_at_hold();
+    }
+  } else if (pause_ && !stop_) {
+    // The others are in the next step, at whose end all can stop.
+    wishes_.pause = pause_ = false;
+    if (backend_ != nullptr) {
+      backend_->release();
+    }
   }
   changed_.notify_all();
 }
 
+void RunControls::agree_first() {
+  const std::lock_guard lock(mutex_);
+  agrees_ = true;
+}
+
+RunControls::Wishes RunControls::wishes() const {
+  const std::lock_guard lock(mutex_);
+  return wishes_;
+}
+
+void RunControls::agree(const Wishes& mine, const Wishes& all) {
+  const std::lock_guard lock(mutex_);
+  others_pause_ = all.pause && !mine.pause;
+  if (all.stop) {
+    stop_ = true;
+    if (backend_ != nullptr) {
+      backend_->end_at_hold();
+    }
+  } else if (mine.pause && wishes_.pause) {
+    pause_ = true;
+    if (backend_ != nullptr) {
+      backend_->hold();
+    }
+  }
+}
+
 RunControls::State RunControls::state_locked() const {
-  if (stop_) {
+  if (stop_ || wishes_.stop) {
     return State::stopping;
   }
   if (!pause_) {
-    return State::running;
+    return wishes_.pause ? State::pausing : State::running;
   }
   const bool rests = backend_ != nullptr ? backend_->at_rest() : waiting_;
   return rests ? State::paused : State::pausing;
@@ -57,7 +97,9 @@ bool RunControls::stop_requested() const {
 
 std::vector<EngineActivity> RunControls::activity() const {
   const std::lock_guard lock(mutex_);
-  return backend_ != nullptr ? backend_->activity() : std::vector<EngineActivity>{};
+  // Tasks that wait for a paused host are not at work.
+  return backend_ != nullptr && !others_pause_ ? backend_->activity()
+                                               : std::vector<EngineActivity>{};
 }
 
 bool RunControls::while_paused(const std::function<void()>& work) {

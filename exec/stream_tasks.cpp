@@ -67,6 +67,9 @@ void require_streamable(const scheduler::Plan& plan) {
   if (plan.strategy.kept_activations > 0) {
     refuse("kept activations", "set strategy.kept_activations to 0");
   }
+  if (plan.hosts() > 1) {
+    refuse("sums over several hosts", "set platform.hosts to 1");
+  }
 }
 
 StreamTasks::StreamTasks(const Workplace& place, const std::deque<AutogradSubModel>& compute,

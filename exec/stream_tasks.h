@@ -20,7 +20,7 @@
 namespace offstage::exec {
 
 // Errors: Error(bad_input) naming the knob, for a plan with a tensor split, state or weights on the
-// GPUs, or kept activations: streams do not carry these out.
+// GPUs, kept activations, or several hosts: streams do not carry these out.
 void require_streamable(const scheduler::Plan& plan);
 
 class StreamTasks {

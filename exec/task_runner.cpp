@@ -51,8 +51,8 @@ TaskRunner::TaskRunner(const Workplace& workplace, const scheduler::TaskGraph& g
       first_step_(first_step),
       bf16_(workplace.plan.workload.precision == platform::Precision::bf16),
       weight_bytes_(scheduler::element_bytes(workplace.plan.workload.precision).weight),
-      loss_sums_(static_cast<std::size_t>(graph.steps * workplace.plan.gpus() *
-                                          workplace.plan.micro_batches())),
+      loss_sums_(static_cast<std::size_t>(graph.steps * hosts_of(workplace) *
+                                          workplace.plan.gpus() * workplace.plan.micro_batches())),
       squares_(graph.steps * workplace.plan.submodels.size() *
                static_cast<std::size_t>(workplace.plan.gpus())),
       kept_(graph.slots.size()),
@@ -86,10 +86,8 @@ void TaskRunner::run(TaskId task) {
     case TaskKind::write:
       return move_moments(task);
     case TaskKind::all_reduce:
-      break;
+      return sum_over_hosts(task);
   }
-  throw Error(ErrorCode::device,
-              fmt::format("{}: the CPU backend has no such task", graph_.describe(task)));
 }
 
 double TaskRunner::loss(std::uint32_t step) const {
@@ -195,7 +193,8 @@ void TaskRunner::load_tokens(TaskId task) const {
   const Task& work = graph_.tasks[task];
   const std::int64_t rows = place_.plan.strategy.micro_batch;
   const auto length = static_cast<std::size_t>(place_.plan.workload.sequence_length);
-  const std::int64_t first = (work.gpu * place_.plan.micro_batches() + work.micro_batch) * rows;
+  const std::int64_t gpu = rank_of(place_) * place_.plan.gpus() + work.gpu;  // among all hosts'
+  const std::int64_t first = (gpu * place_.plan.micro_batches() + work.micro_batch) * rows;
   const auto inputs = place_.token_ids.inputs(work.gpu, work.micro_batch);
   const auto targets = place_.token_ids.targets(work.gpu, work.micro_batch);
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -278,7 +277,10 @@ void TaskRunner::set_loss(TaskId task, double sum) {
   }
   const auto gpus = static_cast<std::size_t>(place_.plan.gpus());
   const auto micro_batches = static_cast<std::size_t>(place_.plan.micro_batches());
-  loss_sums_[(work.step * gpus + work.gpu) * micro_batches + work.micro_batch] = sum;
+  const auto hosts = static_cast<std::size_t>(hosts_of(place_));
+  const auto rank = static_cast<std::size_t>(rank_of(place_));
+  const std::size_t gpu = (work.step * hosts + rank) * gpus + work.gpu;
+  loss_sums_[gpu * micro_batches + work.micro_batch] = sum;
 }
 
 const SlotUse* TaskRunner::use(TaskId task, SlotRole role) const {

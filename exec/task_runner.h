@@ -39,6 +39,9 @@ struct UpdateSettings {
   std::uint64_t seed = 0;                // of the rounding of bf16 moments
 };
 
+class HostGroup;
+class RunControls;
+
 // What a runner works on, all borrowed for its lifetime.
 struct Workplace {
   const scheduler::Plan& plan;
@@ -51,7 +54,13 @@ struct Workplace {
   const UpdateSettings& settings;
   NvmeStore* nvme = nullptr;                // null when the plan has no state on NVMe
   CheckpointWriter* checkpoints = nullptr;  // null when none are written
+  HostGroup* hosts = nullptr;               // null when this one is alone
+  RunControls* controls = nullptr;          // with others: what is agreed on
 };
+
+// Which of the hosts this is, and how many there are.
+int rank_of(const Workplace& place);
+int hosts_of(const Workplace& place);
 
 class TaskRunner {
  public:
@@ -79,6 +88,9 @@ class TaskRunner {
   void require_finite(scheduler::TaskId task, std::span<const float> gradients) const;
   void all_gather(scheduler::TaskId task) const;
   void reduce_scatter(scheduler::TaskId task) const;
+  // task_runner_hosts.cpp
+  void sum_over_hosts(scheduler::TaskId task);
+  void agree_on(std::uint32_t step);
   void forward(scheduler::TaskId task);
   void backward(scheduler::TaskId task);
 
@@ -110,8 +122,8 @@ class TaskRunner {
   const std::int64_t first_step_;
   const bool bf16_;                  // weights, boundary activations and sent gradients are
   const std::int64_t weight_bytes_;  // of one in its slot
-  // Sum of the tokens' losses of every micro-batch, by step, GPU and micro-batch: each is written
-  // by one task, and added up in this order.
+  // Sum of the tokens' losses of every micro-batch, by step, host, GPU and micro-batch: each is
+  // written by one task, and added up in this order.
   std::vector<double> loss_sums_;
   // Sum of squares of every shard's gradients, by step, sub-model and GPU, when the plan clips.
   std::vector<double> squares_;

@@ -12,10 +12,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "exec/host_group.h"
 #include "exec/pretrained.h"
 #include "exec/signal_watch.h"
 #include "exec/stream_tasks.h"
 #include "exec/train_report.h"
+#include "exec/training_identity.h"
 #include "exec/training_run.h"
 #include "platform/document.h"
 #include "platform/error.h"
@@ -117,6 +119,17 @@ TrainingRequest training_request(const TrainRequest& request, const Inputs& inpu
   return training;
 }
 
+// Null when this host is alone.
+std::unique_ptr<HostGroup> join_hosts(const Inputs& inputs) {
+  const auto address = find_host_address(process_environment(), inputs.plan.hosts());
+  if (!address) {
+    return nullptr;
+  }
+  auto hosts = std::make_unique<HostGroup>(*address, inputs.train.peer_timeout);
+  require_same_run(*hosts, run_identity(inputs.plan, inputs.train));
+  return hosts;
+}
+
 void train(const TrainRequest& request) {
   block_stop_signals();
   const Inputs inputs = load(request);
@@ -130,10 +143,18 @@ void train(const TrainRequest& request) {
     require_streamable(inputs.plan);
     devices = open_gpus(inputs.plan.machine);
   }
+  const std::unique_ptr<HostGroup> hosts = join_hosts(inputs);
   TrainingRequest training = training_request(request, inputs, progress);
   training.devices = devices.get();
+  training.hosts = hosts.get();
+  if (hosts != nullptr && hosts->rank() > 0) {
+    training.progress = {};
+  }
   TrainingRun run(std::move(training));
   const TrainingOutcome outcome = run.run();
+  if (hosts != nullptr && hosts->rank() > 0) {
+    return;  // host 0 tells, and saves
+  }
   if (inputs.train.save) {
     save_pretrained(*inputs.train.save, inputs.plan.workload, inputs.plan.table,
                     trained_weights(inputs.plan, run.trainer().state(), run.trainer().nvme()));

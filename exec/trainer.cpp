@@ -117,6 +117,10 @@ Trainer::Trainer(const Plan& plan, const scheduler::TrainConfig& config, Trainer
   if (options_.checkpoints) {
     checkpoints_.emplace(plan, state_, *options_.checkpoints, options_.checkpoint_events);
   }
+  require_hosts();
+  if (options_.hosts != nullptr) {
+    controls_.agree_first();
+  }
   if (options_.devices != nullptr) {
     prepare_gpus();
     return;
@@ -135,8 +139,8 @@ TrainResult Trainer::train(std::int64_t steps) {
     const auto count = static_cast<std::uint32_t>(next_window(end - steps_done_));
     Window window = run_window(count);
     result.losses.insert(result.losses.end(), window.losses.begin(), window.losses.end());
-    if (window.losses.size() < count) {
-      break;
+    if (window.trace.tasks.empty()) {
+      break;  // ended on request, perhaps in its last step
     }
     const std::vector<Seconds> ends = window.trace.step_ends(window.graph);
     first.push_back(ends.front());
@@ -155,6 +159,9 @@ TrainResult Trainer::train(std::int64_t steps) {
     result.step = median(steady.empty() ? std::move(first) : std::move(steady));
   }
   result.memory = memory();
+  if (options_.hosts != nullptr) {
+    require_equal_weights();
+  }
   return result;
 }
 
@@ -167,10 +174,10 @@ std::int64_t Trainer::next_window(std::int64_t left) const {
 }
 
 Workplace Trainer::workplace() {
-  return {plan_,        arenas_,    state_,
-          slots_,       token_ids_, sampler_,
-          compute_,     settings_,  nvme_ ? &*nvme_ : nullptr,
-          checkpoints()};
+  return {plan_,         arenas_,        state_,
+          slots_,        token_ids_,     sampler_,
+          compute_,      settings_,      nvme_ ? &*nvme_ : nullptr,
+          checkpoints(), options_.hosts, &controls_};
 }
 
 void Trainer::validate() {

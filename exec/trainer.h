@@ -14,6 +14,7 @@
 #include "exec/checkpoint_writer.h"
 #include "exec/data.h"
 #include "exec/device_layer.h"
+#include "exec/host_group.h"
 #include "exec/nvme_store.h"
 #include "exec/run_controls.h"
 #include "exec/state.h"
@@ -57,6 +58,8 @@ struct TrainerOptions {
   CheckpointEvents checkpoint_events = {};
   // The GPUs to train on, as many as the plan's; null: virtual ones. Owner: outlive the trainer.
   DeviceLayer* devices = nullptr;
+  // As many as the plan's; null: this one alone. Owner: outlive the trainer.
+  HostGroup* hosts = nullptr;
 };
 
 struct PoolPeak {
@@ -89,8 +92,13 @@ class Trainer {
   // step has been trained. Errors: Error(io).
   void restore(const Checkpoint& checkpoint);
 
+  // With several hosts: host 0's state, what it restored included, becomes everybody's. All call
+  // it, before the first step. Errors: Error(device) when a host is lost.
+  void share_state();
+
   // Continues for `steps` more steps, or until it is told to stop.
-  // Errors: what a task threw; the trainer can't be used afterwards.
+  // Errors: what a task threw; Error(device) when hosts' weights have parted. The trainer can't be
+  // used afterwards.
   TrainResult train(std::int64_t steps);
 
   // Steps at their end, an earlier training's with a checkpoint included. Thread: any.
@@ -124,6 +132,10 @@ class Trainer {
   void validate();
   void report_step(const TaskRunner& runner, std::uint32_t step, platform::Seconds time);
   std::byte* nvme_slot(std::int64_t gpu) const;
+  // trainer_hosts.cpp
+  void require_hosts() const;
+  std::string weights_fingerprint() const;
+  void require_equal_weights() const;
   // trainer_gpus.cpp
   void prepare_gpus();
   std::uint32_t run_on_gpus(Window& window, TaskRunner& runner);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "platform/error.h"
+#include "scheduler/plan_file.h"
 
 namespace offstage::exec {
 
@@ -39,6 +40,43 @@ void require_same_training(const nlohmann::json& had, const nlohmann::json& aske
                       "what it had, begin again with --restart, or choose another "
                       "train.checkpoint.directory",
                       checkpoint, key, before.dump(), value.dump()));
+    }
+  }
+}
+
+nlohmann::json run_identity(const scheduler::Plan& plan, const scheduler::TrainConfig& config) {
+  nlohmann::json all = training_identity(plan, config);
+  all["plan_hash"] = scheduler::plan_hash(plan);
+  all["steps"] = config.steps;
+  const scheduler::LearningRateSchedule& schedule = config.schedule;
+  all["learning_rate"] = {config.learning_rate, static_cast<int>(schedule.kind),
+                          schedule.warmup_steps, schedule.final_fraction,
+                          schedule.steps.value_or(0)};
+  all["adamw"] = {config.beta1, config.beta2, config.epsilon, config.weight_decay,
+                  config.decay_all};
+  all["clip_norm"] = config.clip_norm.value_or(0.0);
+  if (config.validation) {
+    all["validation"] = {config.validation->data.size(), config.validation->every,
+                         config.validation->batches};
+  }
+  return all;
+}
+
+void require_same_run(HostGroup& hosts, const nlohmann::json& mine) {
+  const auto all = hosts.gather(mine.dump());
+  const auto first = nlohmann::json::parse(all[0]);
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const auto other = nlohmann::json::parse(all[rank]);
+    for (const auto& change : nlohmann::json::diff(first, other)) {
+      const std::string path = change.at("path");
+      const std::string key = path.substr(1, path.find('/', 1) - 1);
+      throw Error(
+          ErrorCode::bad_input,
+          fmt::format("the hosts' trainings differ: {} is {} on host 0 and {} on host {}. Give all "
+                      "the same config and data, and the same plan: one that `offstage plan "
+                      "--out` wrote, with --plan",
+                      key, first.value(key, nlohmann::json()).dump(),
+                      other.value(key, nlohmann::json()).dump(), rank));
     }
   }
 }

@@ -56,7 +56,7 @@ constexpr int kFailed = 3;
 
 TrainingRun::TrainingRun(TrainingRequest request) : request_(std::move(request)) {
   require_memory(request_.plan, read_host_room(), request_.devices);
-  if (request_.config.checkpoint) {
+  if (keeps_folder()) {
     prepare_directory();
   }
   trainer_ = std::make_unique<Trainer>(request_.plan, request_.config, trainer_options());
@@ -67,12 +67,23 @@ TrainingRun::TrainingRun(TrainingRequest request) : request_(std::move(request))
     trainer_->restore(*resumed_);
     note(fmt::format("goes on after step {}, from {}", trainer_->steps_done(), resumed_->folder()));
   }
+  if (request_.hosts != nullptr) {
+    trainer_->share_state();
+    note(fmt::format("host {} of {} is ready, after step {}", request_.hosts->rank(),
+                     request_.hosts->size(), trainer_->steps_done()));
+  }
   if (directory_ != nullptr) {
     directory_->open_metrics(trainer_->steps_done());
   }
 }
 
 TrainingRun::~TrainingRun() = default;
+
+// With several hosts host 0 does: its state is everybody's.
+bool TrainingRun::keeps_folder() const {
+  const bool first = request_.hosts == nullptr || request_.hosts->rank() == 0;
+  return request_.config.checkpoint.has_value() && first;
+}
 
 void TrainingRun::prepare_directory() {
   const scheduler::CheckpointConfig& config = *request_.config.checkpoint;
@@ -108,9 +119,10 @@ TrainerOptions TrainingRun::trainer_options() {
   TrainerOptions options;
   options.lone_times = request_.lone_times;
   options.devices = request_.devices;
+  options.hosts = request_.hosts;
   options.on_step = [this](const StepReport& report) { on_step(report); };
   options.on_validation = [this](std::int64_t step, double loss) { on_validation(step, loss); };
-  if (!request_.config.checkpoint) {
+  if (!keeps_folder()) {
     return options;
   }
   const scheduler::CheckpointConfig& config = *request_.config.checkpoint;

@@ -31,6 +31,7 @@ struct TrainingRequest {
   std::string config_text = {}, plan_text = {};  // kept beside each checkpoint
   std::optional<platform::Seconds> predicted_step = {};
   DeviceLayer* devices = nullptr;  // as TrainerOptions::devices
+  HostGroup* hosts = nullptr;      // as TrainerOptions::hosts; all but host 0 keep no folder
   bool restart = false;            // sets an earlier run in the folder aside instead of going on
   std::function<std::vector<platform::Seconds>(const scheduler::TaskGraph&)> lone_times = {};
   std::function<void(const StepReport&, const std::vector<PoolPeak>&)> progress = {};
@@ -62,6 +63,7 @@ class TrainingRun {
   const Trainer& trainer() const { return *trainer_; }
 
  private:
+  bool keeps_folder() const;
   void prepare_directory();
   TrainerOptions trainer_options();
   void on_step(const StepReport& report);

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "exec/compute_arrays.h"
+#include "exec/host_group.h"
 #include "platform/error.h"
 #include "scheduler/plan_ledger.h"
 #include "scheduler/step_graph.h"
@@ -57,16 +58,20 @@ Validation::Validation(const scheduler::Plan& plan, const scheduler::ValidationC
 double Validation::loss(const Workplace& place) const {
   const auto gpus = static_cast<std::size_t>(plan_.gpus());
   const auto micro_batches = static_cast<std::size_t>(plan_.micro_batches());
-  std::vector<double> losses(gpus * micro_batches);
+  const auto hosts = static_cast<std::size_t>(hosts_of(place));
+  const std::size_t first = static_cast<std::size_t>(rank_of(place)) * gpus * micro_batches;
+  std::vector<double> losses;  // by host, GPU and micro-batch; the others' are theirs to fill in
   double sum = 0.0;
   for (std::int64_t batch = 0; batch < batches_; ++batch) {
+    losses.assign(hosts * gpus * micro_batches, 0.0);
     std::vector<std::exception_ptr> failures(gpus);
     {
       std::vector<std::jthread> others;
       const auto work = [&](std::size_t gpu) {
         try {
           set_compute_threads(1);  // as in training: more threads sum in another order
-          run_gpu(place, static_cast<std::int64_t>(gpu), batch, &losses[gpu * micro_batches]);
+          run_gpu(place, static_cast<std::int64_t>(gpu), batch,
+                  &losses[first + gpu * micro_batches]);
         } catch (...) {
           failures[gpu] = std::current_exception();
         }
@@ -77,6 +82,7 @@ double Validation::loss(const Workplace& place) const {
     for (const std::exception_ptr& failure : failures) {
       if (failure) std::rethrow_exception(failure);
     }
+    if (place.hosts != nullptr) place.hosts->sum(std::span<double>(losses));
     double of_batch = 0.0;
     for (const double loss : losses) of_batch += loss;
     sum += of_batch / static_cast<double>(plan_.workload.tokens_per_step());
@@ -121,7 +127,8 @@ void Validation::load_tokens(const Workplace& place, std::int64_t gpu, std::int6
                              std::int64_t micro_batch) const {
   const std::int64_t rows = plan_.strategy.micro_batch;
   const auto length = static_cast<std::size_t>(plan_.workload.sequence_length);
-  const std::int64_t first = (gpu * plan_.micro_batches() + micro_batch) * rows;
+  const std::int64_t among_all = rank_of(place) * plan_.gpus() + gpu;
+  const std::int64_t first = (among_all * plan_.micro_batches() + micro_batch) * rows;
   const auto inputs = place.token_ids.inputs(gpu, micro_batch);
   const auto targets = place.token_ids.targets(gpu, micro_batch);
   for (std::int64_t row = 0; row < rows; ++row) {

@@ -94,7 +94,7 @@ TEST_CASE("a cap too small for a task's temporaries names task and ledger line",
     CHECK(error.code() == ErrorCode::out_of_memory);
     // Going back, the last block is the first to ask for the most, when it makes the gradient of a
     // feed-forward matrix: 48 x 192 x 4 B = 36864 B.
-    CHECK_THAT(error.what(), Catch::Contains("backward submodel 3 micro-batch 0 gpu0 step 0"));
+    CHECK_THAT(error.what(), Catch::Contains("backward submodel 3 micro-batch 0 gpu0 step 1"));
     CHECK_THAT(error.what(), Catch::Contains("36864 bytes asked for"));
     CHECK_THAT(error.what(), Catch::Contains("short by 1"));
     CHECK_THAT(error.what(), Catch::Contains("gpu0"));

@@ -91,6 +91,21 @@ TEST_CASE("windows of any length and a pause between them change no bit", "[exec
   CHECK(differing(all_weights(plan, in_parts.state()), all_weights(plan, at_once.state())) == 0);
 }
 
+TEST_CASE("a stop in the last step of a window ends the training there", "[exec]") {
+  const TextFile text(2000);
+  const Plan plan =
+      scheduler::make_plan(bare_machine(1), workload(byte_model(gpt2_model()), 4), Strategy{});
+  Trainer* self = nullptr;
+  Trainer trainer(plan, train_config(text), {.window = 2, .on_step = [&](const StepReport& report) {
+                                               if (report.step == 1) self->controls().stop();
+                                             }});
+  self = &trainer;
+  // Step 2 has begun or not.
+  const auto losses = trainer.train(10).losses;
+  CHECK(trainer.steps_done() <= 2);
+  CHECK(static_cast<std::int64_t>(losses.size()) == trainer.steps_done());
+}
+
 TEST_CASE("each step is reported once, in order, with its loss", "[exec]") {
   const TextFile text(2000);
   const Plan plan =
