@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -36,7 +37,7 @@ constexpr milliseconds kSignsOfLife = std::chrono::seconds(2);
 constexpr milliseconds kLook = milliseconds(50);
 
 milliseconds to_milliseconds(platform::Seconds seconds) {
-  return milliseconds(static_cast<std::int64_t>(seconds.value * 1e3) + 1);
+  return milliseconds(static_cast<std::int64_t>(std::ceil(seconds.value * 1e3)));
 }
 
 // The first line: what follows is where in c10d it was thrown.
