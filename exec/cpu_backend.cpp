@@ -100,9 +100,10 @@ bool CpuBackend::is_over() const {
 std::vector<EngineActivity> CpuBackend::activity() const {
   const std::lock_guard lock(mutex_);
   std::vector<EngineActivity> all;
-  for (scheduler::EngineId engine = 0; engine < graph_.engines.size(); ++engine) {
+  for (const scheduler::Engine& made : graph_.engines) {
+    const auto engine = static_cast<scheduler::EngineId>(all.size());
     EngineActivity& activity = all.emplace_back();
-    activity.engine = graph_.engines[engine].name;
+    activity.engine = made.name;
     activity.in_line = queues_.in_line(engine);
     const auto front = queues_.front(engine);
     if (!front) {

@@ -54,10 +54,11 @@ bool StreamBackend::goes_on(std::unique_lock<std::mutex>& lock) {
 std::vector<EngineActivity> StreamBackend::activity() const {
   const std::lock_guard lock(mutex_);
   std::vector<EngineActivity> all;
-  for (EngineId engine = 0; engine < graph_.engines.size(); ++engine) {
+  for (const scheduler::Engine& made : graph_.engines) {
+    const auto engine = static_cast<EngineId>(all.size());
     EngineActivity& activity = all.emplace_back();
     const std::vector<TaskId> given = given_to(engine);
-    activity.engine = graph_.engines[engine].name;
+    activity.engine = made.name;
     activity.in_line = given.size() + queues_.in_line(engine);
     if (!given.empty()) {
       describe_given(given, activity);
