@@ -4,11 +4,8 @@
 
 #include "bad_input.h"
 #include "run_program.h"
-#include "tests/platform/small_machine.h"
 
 using namespace offstage::tests;
-using Catch::Contains;
-using offstage::platform::replaced;
 
 TEST_CASE("train says what a config lacks before it starts anything", "[cli][sim]") {
   const Workspace workspace;
@@ -19,12 +16,4 @@ TEST_CASE("train says what a config lacks before it starts anything", "[cli][sim
   workspace.run({"plan", "run.yaml", "--out", "plan.json"});
   check_refused(workspace.run({"train", "plan.json"}), {"plan.json", "--plan plan.json"});
   check_refused(workspace.run({"train", "run.yaml", "--plan", "run.yaml"}), {"run.yaml", "--plan"});
-}
-
-TEST_CASE("train refuses a machine whose GPUs are not here", "[cli][sim]") {
-  const Workspace workspace;
-  write_small_config(workspace);
-  workspace.write("run.yaml",
-                  replaced(small_config(), "platform: machine.yaml", "platform: dgx-a100-40"));
-  check_refused(workspace.run({"train", "run.yaml"}), {"run.yaml", "platform: host"});
 }
