@@ -140,11 +140,8 @@ class ProbeRun {
         arenas_(plan_),
         state_(plan_, arenas_, exec::seeded_weights(plan_.table, 0)),
         slots_(plan_, graph_, arenas_),
-        token_ids_(plan_, arenas_) {
-    for (const auto& submodel : plan_.submodels) {
-      compute_.emplace_back(plan_.table, submodel.first_layer, submodel.end_layer);
-    }
-  }
+        token_ids_(plan_, arenas_),
+        compute_(plan_) {}
 
   const Plan& plan() const { return plan_; }
   const scheduler::TaskGraph& graph() const { return graph_; }
@@ -153,7 +150,7 @@ class ProbeRun {
   std::vector<double> run() {
     exec::set_compute_threads(1);
     exec::TaskRunner runner(
-        {plan_, arenas_, state_, slots_, token_ids_, sampler_, compute_, settings_}, graph_, 0);
+        {plan_, arenas_, state_, slots_, token_ids_, sampler_, &compute_, settings_}, graph_, 0);
     std::vector<double> times;
     for (scheduler::TaskId task = 0; task < graph_.size(); ++task) {
       const Seconds start = thread_time();
@@ -172,7 +169,7 @@ class ProbeRun {
   exec::ParameterState state_;
   const exec::Slots slots_;
   const exec::TokenIds token_ids_;
-  std::deque<exec::SubModelCompute> compute_;
+  const exec::ModelCompute compute_;
   const exec::UpdateSettings settings_{
       .adamw = {.learning_rate = 1e-3F, .beta1 = 0.9F, .beta2 = 0.95F, .epsilon = 1e-8F}};
 };

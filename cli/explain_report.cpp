@@ -221,11 +221,8 @@ Explanation explain(const Question& question, const PlanningResult& result,
   const scheduler::RunConfig& config = question.config;
   Explanation explanation;
   explanation.numa = scheduler::numa_shares(result.plan);
-  // With a tensor split the plan's own table is that of one rank's slice.
-  const auto whole =
-      workloads::make_layer_table(result.plan.workload.model, result.plan.table.batch);
-  explanation.estimates =
-      scheduler::other_estimates(scheduler::estimator_input(whole, result.plan.gpus()));
+  explanation.estimates = scheduler::other_estimates(
+      scheduler::estimator_input(result.plan.whole_table(), result.plan.gpus()));
   if (prediction == nullptr) return explanation;
   explanation.resources =
       scheduler::resource_bounds(result.plan, prediction->graph, prediction->costs);

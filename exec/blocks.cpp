@@ -113,11 +113,15 @@ struct SubModelCompute::Parts {
 
 SubModelCompute::SubModelCompute(const workloads::LayerTable& table, std::size_t first,
                                  std::size_t last)
+    : SubModelCompute(table, first, last, TensorRank()) {}
+
+SubModelCompute::SubModelCompute(const workloads::LayerTable& table, std::size_t first,
+                                 std::size_t last, const TensorRank& rank)
     : parts_(std::make_unique<Parts>()) {
   require_supported(table.model, table.batch.sequence_length);
   OFFSTAGE_CHECK(first < last && last <= table.layers.size(),
                  fmt::format("layers {} to {} of {}", first, last, table.layers.size()));
-  parts_->context = {table.model, table.batch.micro_batch, table.batch.sequence_length};
+  parts_->context = {table.model, table.batch.micro_batch, table.batch.sequence_length, rank};
   std::vector<std::shared_ptr<const Layer>> made(table.classes.size());
   without_autograd([&] {
     for (std::size_t index = first; index < last; ++index) {
@@ -137,7 +141,8 @@ SubModelCompute::SubModelCompute(const workloads::LayerTable& table, std::size_t
           break;
         }
         case workloads::LayerKind::head:
-          parts_->head = make_head(parts_->context, parameters);
+          parts_->head = rank.alone() ? make_head(parts_->context, parameters)
+                                      : make_cut_head(parts_->context, parameters);
           parts_->head_offset = parameter_count_;
           parts_->tied_head = table.model.tied_embeddings;
           break;

@@ -17,6 +17,8 @@
 // tensors charged to the calling thread's arena (arena.h); `workloads/working_set.h` lists them.
 namespace offstage::exec {
 
+class TensorRank;
+
 // Note [Same bits]
 // The reference is tests/exec/reference_model.h: the model built from torch's own functions
 // (linear, layer_norm, scaled_dot_product_attention ...), f32, the same number of threads,
@@ -25,6 +27,14 @@ namespace offstage::exec {
 // that add into their output round differently. With tied embeddings the head's part and the
 // embedding's are summed over micro-batches in buffers of their own; whoever owns them adds the
 // head's to the embedding's.
+
+// Note [Replicated bits]
+// In a tensor split every rank holds the whole stream between layers, and norms, row-parallel
+// biases and learned positions. They keep the same bits on all ranks: each rank computes them, and
+// their gradients, from arrays that are alike, and what comes from the slices is brought together
+// by sums that give all ranks the same bits (rank_group.h). A sum over the ranks of partial
+// products rounds otherwise than one product, so that a tensor split equals the batch split within
+// a tolerance only (tests/exec/tensor_training_test.cpp).
 
 // One micro-batch's tokens. inputs: read by the embedding; targets: by the head. [tokens] each.
 struct Tokens {
@@ -66,8 +76,13 @@ class KeptActivations {
 //   part.backward({weights}, tokens, pass);           // recomputes forward, then goes back
 class SubModelCompute {
  public:
-  // Layers first ... last - 1 of the table (layer 0 is the embedding, the last one the head).
+  // Layers first ... last - 1 of the table (layer 0 is the embedding, the last one the head). In a
+  // tensor split table, weights and gradients are those of the rank's slice, while activations and
+  // their gradients are whole: forward and backward must then run on all ranks at once (Note
+  // [Replicated bits]).
   // Errors: Error(bad_input) for an architecture this executor can't compute, naming it.
+  SubModelCompute(const workloads::LayerTable& table, std::size_t first, std::size_t last,
+                  const TensorRank& rank);
   SubModelCompute(const workloads::LayerTable& table, std::size_t first, std::size_t last);
   ~SubModelCompute();
 

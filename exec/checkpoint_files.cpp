@@ -1,12 +1,16 @@
 #include "exec/checkpoint_files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "exec/atomic_file.h"
 #include "platform/error.h"
@@ -51,7 +55,7 @@ void CheckpointFiles::make(std::int64_t parameters) {
     const std::string path = folder_ + "/" + file_name(part);
     int& descriptor = descriptors_[static_cast<int>(part)];
     constexpr mode_t kMode = 0666;  // less the user's umask
-    descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+    descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
     if (descriptor < 0) {
       throw failed(path, "created", errno);
     }
@@ -91,6 +95,30 @@ void CheckpointFiles::write(StatePart part, std::int64_t first,
     bytes = bytes.subspan(static_cast<std::size_t>(count));
     offset += count;
   }
+}
+
+std::uint64_t CheckpointFiles::checksum(StatePart part, std::int64_t first,
+                                        std::int64_t count) const {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(),
+                                                                      XXH3_freeState);
+  XXH3_64bits_reset(hash.get());
+  constexpr std::int64_t kBlock = 256 << 10;  // bytes; as much as an L2 cache holds
+  std::vector<std::byte> block(kBlock);
+  std::int64_t offset = first * std::int64_t{sizeof(float)};
+  const std::int64_t end = offset + count * std::int64_t{sizeof(float)};
+  while (offset < end) {
+    const auto some = static_cast<std::size_t>(std::min(kBlock, end - offset));
+    const ssize_t got = pread(descriptors_[static_cast<int>(part)], block.data(), some, offset);
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      throw failed(folder_ + "/" + file_name(part), "read back", got < 0 ? errno : EIO);
+    }
+    XXH3_64bits_update(hash.get(), block.data(), static_cast<std::size_t>(got));
+    offset += got;
+  }
+  return XXH3_64bits_digest(hash.get());
 }
 
 void CheckpointFiles::add(std::string_view name, std::string_view text) const {

@@ -25,6 +25,8 @@ class CheckpointFiles {
 
   // Thread: any, for different elements. Errors: Error(io).
   void write(StatePart part, std::int64_t first, std::span<const float> values) const;
+  // Of what was written there (XXH3, 64 bits). Errors: Error(io).
+  std::uint64_t checksum(StatePart part, std::int64_t first, std::int64_t count) const;
   // Another file, whole.
   void add(std::string_view name, std::string_view text) const;
   // Syncs everything and gives the folder its name; returns it. Nothing may be written afterwards.

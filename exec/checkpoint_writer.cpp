@@ -32,7 +32,11 @@ CheckpointWriter::CheckpointWriter(const scheduler::Plan& plan, const ParameterS
   for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
     for (std::int64_t gpu = 0; gpu < plan.gpus(); ++gpu) {
       const StateShard shard = state.shard(k, gpu);
-      shards_.push_back({.first = shard.first_parameter, .count = shard.range.size()});
+      CheckpointPiece& piece = shards_.emplace_back();
+      piece.first = shard.first_parameter;
+      state.numbers().in(k, gpu, shard.range, [&piece](const ParameterRun& run) {
+        piece.count += run.copy ? 0 : run.count;
+      });
     }
   }
   newest_ = settings_.resumed_from;
@@ -77,9 +81,12 @@ void CheckpointWriter::before_update(std::size_t submodel, std::int64_t gpu, std
 }
 
 void CheckpointWriter::after_update(std::size_t submodel, std::int64_t gpu, std::int64_t step) {
+  const std::size_t piece = piece_of(submodel, gpu);
   const std::lock_guard lock(mutex_);
-  if (!on_drive(submodel) && due_locked(step) && !open_locked(step).failed) {
-    jobs_.push_back({.step = step, .piece = piece_of(submodel, gpu)});
+  // A shard of nothing but copies may be updated when the checkpoint is whole already.
+  if (shards_[piece].count > 0 && !on_drive(submodel) && due_locked(step) &&
+      !open_locked(step).failed) {
+    jobs_.push_back({.step = step, .piece = piece});
     changed_.notify_all();
   }
 }
@@ -88,7 +95,7 @@ void CheckpointWriter::state_passes(std::size_t submodel, std::int64_t gpu, std:
                                     std::byte* from_drive) {
   const std::size_t piece = piece_of(submodel, gpu);
   std::unique_lock lock(mutex_);
-  if (!due_locked(step)) {
+  if (shards_[piece].count == 0 || !due_locked(step)) {
     return;
   }
   Writing& writing = open_locked(step);
@@ -212,14 +219,23 @@ void CheckpointWriter::write_part(Writing& writing, std::size_t piece, StatePart
                                                                       XXH3_freeState);
   XXH3_64bits_reset(hash.get());
   std::vector<float> block(kBlock);
-  const std::int64_t count = shard.range.size();
-  for (std::int64_t done = 0; done < count; done += kBlock) {
-    const std::int64_t end = std::min(count, done + kBlock);
-    const auto some = std::span(block).first(static_cast<std::size_t>(end - done));
-    load_part(plan_, shard, part, {done, end}, some.data());
-    XXH3_64bits_update(hash.get(), some.data(), some.size_bytes());
-    writing.files->write(part, shard.first_parameter + done, some);
-  }
+  const auto gpus = static_cast<std::size_t>(plan_.gpus());
+  const auto write = [&](const ParameterRun& run) {
+    const std::int64_t first = elements_in(shard, run).begin;
+    for (std::int64_t done = 0; done < run.count; done += kBlock) {
+      const std::int64_t count = std::min(kBlock, run.count - done);
+      const auto some = std::span(block).first(static_cast<std::size_t>(count));
+      load_part(plan_, shard, part, {first + done, first + done + count}, some.data());
+      XXH3_64bits_update(hash.get(), some.data(), some.size_bytes());
+      writing.files->write(part, run.number + done, some);
+    }
+  };
+  state_.numbers().in(piece / gpus, static_cast<std::int64_t>(piece % gpus), shard.range,
+                      [&](const ParameterRun& run) {
+                        if (!run.copy) {
+                          write(run);
+                        }
+                      });
   writing.pieces[piece].checksum[static_cast<std::size_t>(part)] = XXH3_64bits_digest(hash.get());
 }
 
@@ -243,12 +259,31 @@ void CheckpointWriter::finish(std::unique_lock<std::mutex>& lock, std::int64_t s
   changed_.notify_all();
 }
 
+// The shards of a tensor split are rows and columns of tensors, too many to list: instead, layer by
+// layer, what is in the files.
+std::vector<CheckpointPiece> CheckpointWriter::layers_of(const CheckpointFiles& files) const {
+  std::vector<CheckpointPiece> pieces;
+  for (std::size_t layer = 0; layer < plan_.table.layers.size(); ++layer) {
+    CheckpointPiece& piece = pieces.emplace_back();
+    piece.first = state_.numbers().first(layer);
+    piece.count = state_.numbers().first(layer + 1) - piece.first;
+    for (const StatePart part : {StatePart::master, StatePart::m, StatePart::v}) {
+      piece.checksum[static_cast<std::size_t>(part)] =
+          files.checksum(part, piece.first, piece.count);
+    }
+  }
+  return pieces;
+}
+
 std::string CheckpointWriter::publish(Writing& writing, std::int64_t step) const {
   Manifest manifest{.step = step,
                     .parameters = plan_.parameters(),
                     .pieces = std::move(writing.pieces),
                     .about = settings_.about};
   std::erase_if(manifest.pieces, [](const CheckpointPiece& piece) { return piece.count == 0; });
+  if (plan_.strategy.tensor_ways > 1) {
+    manifest.pieces = layers_of(*writing.files);
+  }
   for (const auto& [name, text] : settings_.documents) {
     writing.files->add(name, text);
   }

@@ -47,6 +47,8 @@ struct CheckpointEvents {
   std::function<void(std::int64_t step, const std::string& why)> failed;
 };
 
+class CheckpointFiles;
+
 class CheckpointWriter {
  public:
   // Owner: plan and state outlive the writer.
@@ -99,6 +101,7 @@ class CheckpointWriter {
   void fail_locked(std::int64_t step, Writing& writing, const std::string& why);
   std::string publish(Writing& writing, std::int64_t step) const;
   void prune() const;
+  std::vector<CheckpointPiece> layers_of(const CheckpointFiles& files) const;
 
   const scheduler::Plan& plan_;
   const ParameterState& state_;

@@ -152,6 +152,7 @@ void EmbeddingLayer::forward(const float* weights, const std::int64_t* inputs,
                              float* output) const {
   embed(context_, weights + word_offset_, position_offset_ ? weights + *position_offset_ : nullptr,
         inputs, output);
+  context_.rank.sum(output, context_.tokens() * context_.model.hidden);
 }
 
 void EmbeddingLayer::backward(const std::int64_t* inputs, const float* output_gradient,

@@ -10,6 +10,13 @@
 
 namespace offstage::exec {
 
+WordRange words_here(const LayerContext& context) {
+  if (context.rank.alone()) {
+    return {0, context.model.vocab, context.model.vocab};
+  }
+  return {context.rank.first_word(), context.rank.end_word(), context.rank.vocab()};
+}
+
 void rotate(const RotaryTable& table, Turn turn, const LayerContext& context, std::int64_t heads,
             float* rows) {
   const std::int64_t half = table.half;
@@ -34,11 +41,16 @@ void rotate(const RotaryTable& table, Turn turn, const LayerContext& context, st
 void embed(const LayerContext& context, const float* words, const float* positions,
            const std::int64_t* inputs, float* output) {
   const std::int64_t hidden = context.model.hidden;
+  const WordRange here = words_here(context);
   for (std::int64_t t = 0; t < context.tokens(); ++t) {
-    OFFSTAGE_CHECK(inputs[t] >= 0 && inputs[t] < context.model.vocab,
-                   fmt::format("token {} at {}, vocabulary {}", inputs[t], t, context.model.vocab));
-    const float* const word = words + inputs[t] * hidden;
+    OFFSTAGE_CHECK(inputs[t] >= 0 && inputs[t] < here.vocab,
+                   fmt::format("token {} at {}, vocabulary {}", inputs[t], t, here.vocab));
     float* const out = output + t * hidden;
+    if (!here.has(inputs[t])) {
+      std::fill_n(out, hidden, 0.0F);
+      continue;
+    }
+    const float* const word = words + (inputs[t] - here.first) * hidden;
     if (positions == nullptr) {
       std::copy_n(word, hidden, out);
       continue;
@@ -54,6 +66,7 @@ void embed_backward(const LayerContext& context, const std::int64_t* inputs, con
                     const EmbeddingScratch& scratch, float* gradient) {
   const std::int64_t hidden = context.model.hidden;
   const std::int64_t tokens = context.tokens();
+  const WordRange here = words_here(context);
   std::int64_t* const order = scratch.order;
   std::iota(order, order + tokens, 0);
   // By word, and within a word by place in the batch: that is the order torch's kernel adds in.
@@ -62,6 +75,10 @@ void embed_backward(const LayerContext& context, const std::int64_t* inputs, con
   });
   for (std::int64_t begin = 0; begin < tokens;) {
     const std::int64_t word = inputs[order[begin]];
+    if (!here.has(word)) {
+      ++begin;
+      continue;
+    }
     std::fill_n(scratch.sum, hidden, 0.0F);
     std::int64_t next = begin;
     for (; next < tokens && inputs[order[next]] == word; ++next) {
@@ -70,7 +87,7 @@ void embed_backward(const LayerContext& context, const std::int64_t* inputs, con
         scratch.sum[i] += row[i];
       }
     }
-    float* const target = gradient + word * hidden;
+    float* const target = gradient + (word - here.first) * hidden;
     for (std::int64_t i = 0; i < hidden; ++i) {
       target[i] += scratch.sum[i];
     }

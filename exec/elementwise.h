@@ -23,7 +23,16 @@ enum class Turn { forward, backward };
 void rotate(const RotaryTable& table, Turn turn, const LayerContext& context, std::int64_t heads,
             float* rows);
 
-// output[t] = words[inputs[t]] (+ positions[t mod sequence], unless null).
+// The words whose vectors a GPU holds: all, or in a tensor split its rank's.
+struct WordRange {
+  std::int64_t first = 0, end = 0;
+  std::int64_t vocab = 0;  // all there are
+  bool has(std::int64_t word) const { return word >= first && word < end; }
+};
+WordRange words_here(const LayerContext& context);
+
+// output[t] = words[inputs[t]] (+ positions[t mod sequence], unless null), and 0 for words that
+// another rank holds: the sum over the ranks is then what one GPU alone has, bit for bit.
 void embed(const LayerContext& context, const float* words, const float* positions,
            const std::int64_t* inputs, float* output);
 

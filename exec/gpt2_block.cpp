@@ -23,10 +23,10 @@ class Gpt2Block final : public Layer {
       : context_(context),
         norm1_(context.model, parameters, "ln_1"),
         qkv_(parameters, "attn.c_attn", Linear::Stored::in_out),
-        attention_out_(parameters, "attn.c_proj", Linear::Stored::in_out),
+        attention_out_(parameters, "attn.c_proj", Linear::Stored::in_out, context.rank.is_first()),
         norm2_(context.model, parameters, "ln_2"),
         ffn_up_(parameters, "mlp.c_fc", Linear::Stored::in_out),
-        ffn_down_(parameters, "mlp.c_proj", Linear::Stored::in_out) {}
+        ffn_down_(parameters, "mlp.c_proj", Linear::Stored::in_out, context.rank.is_first()) {}
 
   void forward(const float* weights, const float* input, float* output) const override {
     const at::Tensor x = hidden_view(input);
@@ -36,7 +36,9 @@ class Gpt2Block final : public Layer {
     attend(weights, x, false, kept);
     feed_forward_in(weights, false, kept);
     activate(context_.model.activation, kept.ffn_hidden);
-    y.add_(ffn_down_.forward(weights, kept.ffn_hidden));
+    const at::Tensor ffn_out = ffn_down_.forward(weights, kept.ffn_hidden);
+    sum_over_ranks(context_, ffn_out);
+    y.add_(ffn_out);
   }
 
   std::unique_ptr<Kept> forward_keep(const float* weights, const float* input,
@@ -48,6 +50,7 @@ class Gpt2Block final : public Layer {
     if (output != nullptr) {
       at::Tensor y = hidden_view(output);
       ffn_down_.forward_into(weights, activated(context_.model.activation, kept->ffn_hidden), y);
+      sum_over_ranks(context_, y);
       y.add_(kept->middle);
     }
     return kept;
@@ -106,6 +109,7 @@ class Gpt2Block final : public Layer {
     if (!keep) {
       kept.attention.out.reset();
     }
+    sum_over_ranks(context_, kept.middle);
     kept.middle.add_(x);
   }
 
@@ -128,6 +132,7 @@ class Gpt2Block final : public Layer {
     k.ffn_in.reset();
     at::Tensor dffn_in = ffn_up_.input_gradient(weights, dhidden);
     dhidden.reset();
+    sum_over_ranks(context_, dffn_in);
     at::Tensor dmiddle = norm2_.backward({.weights = weights,
                                           .x = k.middle,
                                           .statistics = std::move(k.norm2),
@@ -156,6 +161,7 @@ class Gpt2Block final : public Layer {
     k.attention_in.reset();
     at::Tensor dattention_in = qkv_.input_gradient(weights, k.qkv);
     k.qkv.reset();
+    sum_over_ranks(context_, dattention_in);
     return dattention_in;
   }
 

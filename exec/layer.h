@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "exec/blocks.h"
+#include "exec/tensor_rank.h"
 #include "workloads/layer_table.h"
 
 // The kinds of layers SubModelCompute strings together, one class each. They know one layer's flat
@@ -37,9 +38,10 @@ class Layer {
 
 // What the arithmetic needs to know of model and micro-batch.
 struct LayerContext {
-  workloads::Model model;
+  workloads::Model model;  // in a tensor split the rank's slice
   std::int64_t micro_batch = 0;
   std::int64_t sequence_length = 0;
+  TensorRank rank = {};
 
   std::int64_t tokens() const { return micro_batch * sequence_length; }
 };
@@ -78,6 +80,9 @@ class HeadLayer {
 
 std::unique_ptr<HeadLayer> make_head(const LayerContext& context,
                                      const workloads::LayerClass& parameters);
+// The same over a vocabulary that is cut among the ranks of a tensor split.
+std::unique_ptr<HeadLayer> make_cut_head(const LayerContext& context,
+                                         const workloads::LayerClass& parameters);
 std::unique_ptr<Layer> make_gpt2_block(const LayerContext& context,
                                        const workloads::LayerClass& parameters);
 std::unique_ptr<Layer> make_llama_block(const LayerContext& context,

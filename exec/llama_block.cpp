@@ -32,11 +32,12 @@ class LlamaBlock final : public Layer {
         q_(parameters, "self_attn.q_proj", Linear::Stored::out_in),
         k_(parameters, "self_attn.k_proj", Linear::Stored::out_in),
         v_(parameters, "self_attn.v_proj", Linear::Stored::out_in),
-        attention_out_(parameters, "self_attn.o_proj", Linear::Stored::out_in),
+        attention_out_(parameters, "self_attn.o_proj", Linear::Stored::out_in,
+                       context.rank.is_first()),
         norm2_(context.model, parameters, "post_attention_layernorm"),
         gate_(parameters, "mlp.gate_proj", Linear::Stored::out_in),
         up_(parameters, "mlp.up_proj", Linear::Stored::out_in),
-        down_(parameters, "mlp.down_proj", Linear::Stored::out_in) {}
+        down_(parameters, "mlp.down_proj", Linear::Stored::out_in, context.rank.is_first()) {}
 
   void forward(const float* weights, const float* input, float* output) const override {
     at::Tensor y = hidden_view(output);
@@ -47,7 +48,9 @@ class LlamaBlock final : public Layer {
     activate(context_.model.activation, kept.gate);
     kept.gate.mul_(kept.up);
     kept.up.reset();
-    y.add_(down_.forward(weights, kept.gate));
+    const at::Tensor ffn_out = down_.forward(weights, kept.gate);
+    sum_over_ranks(context_, ffn_out);
+    y.add_(ffn_out);
   }
 
   std::unique_ptr<Kept> forward_keep(const float* weights, const float* input,
@@ -60,6 +63,7 @@ class LlamaBlock final : public Layer {
       at::Tensor y = hidden_view(output);
       at::Tensor product = activated(context_.model.activation, kept->gate);
       down_.forward_into(weights, product.mul_(kept->up), y);
+      sum_over_ranks(context_, y);
       y.add_(kept->middle);
     }
     return kept;
@@ -147,6 +151,7 @@ class LlamaBlock final : public Layer {
     if (!keep) {
       kept.attention.out.reset();
     }
+    sum_over_ranks(context_, kept.middle);
     kept.middle.add_(x);
   }
 
@@ -177,6 +182,7 @@ class LlamaBlock final : public Layer {
     dup.reset();
     dffn_in.add_(gate_.input_gradient(weights, dgate));
     dgate.reset();
+    sum_over_ranks(context_, dffn_in);
     at::Tensor dmiddle = norm2_.backward({.weights = weights,
                                           .x = k.middle,
                                           .statistics = std::move(k.norm2),
@@ -199,6 +205,8 @@ class LlamaBlock final : public Layer {
     parts = {by_token(parts.q), gathered(parts.k), gathered(parts.v)};
     rotate(rotary_, Turn::backward, context_, context_.model.heads, parts.q.data_ptr<float>());
     rotate(rotary_, Turn::backward, context_, context_.model.kv_heads, parts.k.data_ptr<float>());
+    context_.rank.sum_of_key_head(parts.k.data_ptr<float>(), parts.k.numel());
+    context_.rank.sum_of_key_head(parts.v.data_ptr<float>(), parts.v.numel());
     return parts;
   }
 
@@ -209,11 +217,18 @@ class LlamaBlock final : public Layer {
     k_.weight_gradient(k.attention_in, parts.k, gradients);
     q_.weight_gradient(k.attention_in, parts.q, gradients);
     k.attention_in.reset();
+    if (!context_.rank.is_first_key_sharer()) {
+      // One of the ranks with this key head hands its gradient on to the stream.
+      parts.k.zero_();
+      parts.v.zero_();
+    }
     at::Tensor dx = v_.input_gradient(weights, parts.v);
     parts.v.reset();
     dx.add_(k_.input_gradient(weights, parts.k));
     parts.k.reset();
     dx.add_(q_.input_gradient(weights, parts.q));
+    parts.q.reset();
+    sum_over_ranks(context_, dx);
     return dx;
   }
 

@@ -17,6 +17,8 @@ using scheduler::StatePlace;
 
 namespace {
 
+using Runs = std::vector<ParameterRun>;
+
 // Memory as scratch_file.h, Note [Blocks of a page], wants it.
 class Pages {
  public:
@@ -47,20 +49,16 @@ bool in_planes(const scheduler::Plan& plan) {
   return plan.workload.precision == platform::Precision::bf16;
 }
 
-// Calls visit(submodel, gpu, shard, elements of it, place of the first in the piece) for each shard
-// with parameters first ... first + count - 1.
+// Calls visit(submodel, gpu, shard, runs of it) for each shard that holds some of the parameters.
 template <typename Visit>
 void for_shards(const scheduler::Plan& plan, const ParameterState& state, Range parameters,
                 const Visit& visit) {
   for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
     for (std::int64_t gpu = 0; gpu < plan.gpus(); ++gpu) {
       const StateShard shard = state.shard(k, gpu);
-      const std::int64_t first = shard.first_parameter;
-      const Range both{std::max(parameters.begin, first),
-                       std::min(parameters.end, first + shard.range.size())};
-      if (!both.empty()) {
-        visit(k, static_cast<std::size_t>(gpu), shard, Range{both.begin - first, both.end - first},
-              both.begin - parameters.begin);
+      const auto runs = state.numbers().among(k, gpu, shard.range, parameters);
+      if (!runs.empty()) {
+        visit(k, static_cast<std::size_t>(gpu), shard, runs);
       }
     }
   }
@@ -96,18 +94,20 @@ NvmeStore::NvmeStore(const scheduler::Plan& plan, PoolArenas& arenas, const std:
 }
 
 std::int64_t NvmeStore::size(std::size_t submodel, std::size_t gpu) const {
-  return owned_range(plan_.submodels[submodel], static_cast<std::int64_t>(gpu)).size() *
+  return owned_by_gpu(plan_, plan_.submodels[submodel], static_cast<std::int64_t>(gpu)).size() *
          scheduler::nvme_bytes(plan_);
 }
 
 void NvmeStore::write_lower_planes(const WeightSource& source) {
+  const ParameterNumbers numbers(plan_);
   for (std::size_t k = 0; k < plan_.submodels.size(); ++k) {
     for (std::size_t gpu = 0; on_nvme(plan_, k) && gpu < files_.size(); ++gpu) {
-      const Range range = owned_range(plan_.submodels[k], static_cast<std::int64_t>(gpu));
+      const auto here = static_cast<std::int64_t>(gpu);
+      const Range range = owned_by_gpu(plan_, plan_.submodels[k], here);
       const Pages pages(size(k, gpu));
       std::fill_n(pages.data(), size(k, gpu), std::byte{});
       std::vector<float> weights(static_cast<std::size_t>(range.size()));
-      fill_weights(plan_, k, range, source, weights.data());
+      fill_weights(plan_, numbers, {k, here, range}, source, weights.data());
       const StateShard shard = with_drive_state(plan_, {.range = range}, pages.data());
       std::transform(weights.begin(), weights.end(), shard.master_planes.lo, lower_plane);
       write(k, gpu, pages.data());
@@ -126,36 +126,42 @@ void NvmeStore::write(std::size_t submodel, std::size_t gpu, const std::byte* fr
 void read_state(const scheduler::Plan& plan, const ParameterState& state, const NvmeStore* nvme,
                 StatePiece piece, std::span<float> out) {
   const Range parameters{piece.first, piece.first + static_cast<std::int64_t>(out.size())};
-  for_shards(
-      plan, state, parameters,
-      [&](std::size_t k, std::size_t gpu, StateShard shard, Range elements, std::int64_t before) {
-        std::optional<Pages> pages;
-        if (on_nvme(plan, k)) {
-          pages.emplace(nvme->size(k, gpu));
-          nvme->read(k, gpu, pages->data());
-          shard = with_drive_state(plan, shard, pages->data());
-        }
-        load_part(plan, shard, piece.part, elements, out.data() + before);
-      });
+  for_shards(plan, state, parameters,
+             [&](std::size_t k, std::size_t gpu, StateShard shard, const Runs& runs) {
+               std::optional<Pages> pages;
+               if (on_nvme(plan, k)) {
+                 pages.emplace(nvme->size(k, gpu));
+                 nvme->read(k, gpu, pages->data());
+                 shard = with_drive_state(plan, shard, pages->data());
+               }
+               for (const ParameterRun& run : runs) {
+                 if (!run.copy) {
+                   load_part(plan, shard, piece.part, elements_in(shard, run),
+                             out.data() + (run.number - piece.first));
+                 }
+               }
+             });
 }
 
 void write_state(const scheduler::Plan& plan, ParameterState& state, NvmeStore* nvme,
                  StatePiece piece, std::span<const float> values) {
   const Range parameters{piece.first, piece.first + static_cast<std::int64_t>(values.size())};
-  for_shards(
-      plan, state, parameters,
-      [&](std::size_t k, std::size_t gpu, StateShard shard, Range elements, std::int64_t before) {
-        std::optional<Pages> pages;
-        if (on_nvme(plan, k)) {
-          pages.emplace(nvme->size(k, gpu));
-          nvme->read(k, gpu, pages->data());
-          shard = with_drive_state(plan, shard, pages->data());
-        }
-        store_part(plan, shard, piece.part, elements, values.data() + before);
-        if (pages) {
-          nvme->write(k, gpu, pages->data());
-        }
-      });
+  for_shards(plan, state, parameters,
+             [&](std::size_t k, std::size_t gpu, StateShard shard, const Runs& runs) {
+               std::optional<Pages> pages;
+               if (on_nvme(plan, k)) {
+                 pages.emplace(nvme->size(k, gpu));
+                 nvme->read(k, gpu, pages->data());
+                 shard = with_drive_state(plan, shard, pages->data());
+               }
+               for (const ParameterRun& run : runs) {
+                 store_part(plan, shard, piece.part, elements_in(shard, run),
+                            values.data() + (run.number - piece.first));
+               }
+               if (pages) {
+                 nvme->write(k, gpu, pages->data());
+               }
+             });
 }
 
 }  // namespace offstage::exec

@@ -125,8 +125,7 @@ void remove_leftovers(const fs::path& folder, const std::set<std::string>& writt
 WeightSource trained_weights(const scheduler::Plan& plan, const ParameterState& state,
                              const NvmeStore* nvme) {
   return [&plan, &state, nvme](std::size_t layer, std::int64_t first, std::span<float> out) {
-    std::int64_t begin = 0;
-    for (std::size_t i = 0; i < layer; ++i) begin += plan.table.layer(i).parameter_count;
+    const std::int64_t begin = state.numbers().first(layer);
     read_state(plan, state, nvme, {StatePart::master, begin + first}, out);
   };
 }

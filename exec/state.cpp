@@ -96,6 +96,11 @@ StateShard with_drive_state(const scheduler::Plan& plan, StateShard shard, std::
   return shard;
 }
 
+Range elements_in(const StateShard& shard, const ParameterRun& run) {
+  const std::int64_t begin = run.element - shard.range.begin;
+  return {begin, begin + run.count};
+}
+
 void load_part(const scheduler::Plan& plan, const StateShard& shard, StatePart part, Range elements,
                float* out) {
   const auto count = static_cast<std::size_t>(elements.size());
@@ -124,19 +129,15 @@ void store_part(const scheduler::Plan& plan, const StateShard& shard, StatePart 
   }
 }
 
-void fill_weights(const scheduler::Plan& plan, std::size_t submodel, Range range,
-                  const WeightSource& source, float* out) {
-  const SubModel& of = plan.submodels[submodel];
-  Range layer{of.borrowed, of.borrowed};
-  for (std::size_t i = of.first_layer; i < of.end_layer; ++i) {
-    layer.begin = layer.end;
-    layer.end += plan.table.layer(i).parameter_count;
-    const Range mine = overlap(layer, range);
-    if (!mine.empty()) {
-      source(i, mine.begin - layer.begin,
-             {out + (mine.begin - range.begin), static_cast<std::size_t>(mine.size())});
-    }
+void fill_weights(const scheduler::Plan& plan, const ParameterNumbers& numbers,
+                  const WeightPlace& place, const WeightSource& source, float* out) {
+  if (plan.strategy.tensor_ways > 1) {
+    std::fill_n(out, place.range.size(), 0.0F);
   }
+  numbers.in(place.submodel, place.gpu, place.range, [&](const ParameterRun& run) {
+    source(run.layer, run.in_layer,
+           {out + (run.element - place.range.begin), static_cast<std::size_t>(run.count)});
+  });
 }
 
 PoolArenas::PoolArenas(const scheduler::Plan& plan, DeviceMemory* devices) {
@@ -149,6 +150,7 @@ PoolArenas::PoolArenas(const scheduler::Plan& plan, DeviceMemory* devices) {
 ParameterState::ParameterState(const scheduler::Plan& plan, PoolArenas& arenas,
                                const WeightSource& source)
     : plan_(plan),
+      numbers_(plan),
       planes_(plan.workload.precision == platform::Precision::bf16),
       weight_bytes_(scheduler::element_bytes(plan.workload.precision).weight) {
   for (std::size_t k = 0; k < plan.submodels.size(); ++k) {
@@ -167,7 +169,7 @@ ParameterState::Shard ParameterState::make_shard(std::size_t k, std::int64_t gpu
   Arena& on_cpu = arenas.at(plan_.machine.sockets[home].pool);
   Arena& on_gpu = arenas.at(device.pool);
   Shard shard;
-  shard.range = owned_range(submodel, gpu);
+  shard.range = owned_by_gpu(plan_, submodel, gpu);
   shard.first_parameter = shard.range.begin - submodel.borrowed;
   for (std::size_t before = 0; before < k; ++before) {
     shard.first_parameter += plan_.submodels[before].parameters;
@@ -196,38 +198,41 @@ ParameterState::Shard ParameterState::make_shard(std::size_t k, std::int64_t gpu
 void ParameterState::initialise(std::size_t k, std::int64_t gpu, const WeightSource& source) {
   const StateShard to = shard(k, gpu);
   if (!planes_) {
-    return fill_weights(plan_, k, to.range, source, to.master);
+    return fill_weights(plan_, numbers_, {k, gpu, to.range}, source, to.master);
   }
   // Piece by piece: a second copy of all of it may not fit.
   std::vector<float> values(static_cast<std::size_t>(std::min(kPiece, to.range.size())));
   for (std::int64_t begin = to.range.begin; begin < to.range.end; begin += kPiece) {
     const Range piece{begin, std::min(begin + kPiece, to.range.end)};
-    fill_weights(plan_, k, piece, source, values.data());
+    fill_weights(plan_, numbers_, {k, gpu, piece}, source, values.data());
     store_planes(std::span(values).first(static_cast<std::size_t>(piece.size())),
                  behind(to.master_planes, begin - to.range.begin));
   }
 }
 
-void ParameterState::fetch_weights(std::size_t submodel, Range range, std::byte* out) const {
-  const SubModel& source = plan_.submodels[submodel];
+void ParameterState::fetch_weights(const WeightPlace& place, std::byte* out) const {
+  const SubModel& source = plan_.submodels[place.submodel];
   // The borrowed matrix is the first tensor of sub-model 0, so that its elements have the same
   // numbers there as here.
-  const Range borrowed = overlap(range, {0, source.borrowed});
+  const Range borrowed = overlap(place.range, {0, source.borrowed});
   if (!borrowed.empty()) {
-    fetch_stored(0, borrowed, out);
+    fetch_stored({0, place.gpu, borrowed}, out);
   }
-  const Range own = overlap(range, {source.borrowed, source.moved()});
+  const Range own = overlap(place.range, {source.borrowed, source.moved()});
   if (!own.empty()) {
-    fetch_stored(submodel, own, out + (own.begin - range.begin) * weight_bytes_);
+    fetch_stored({place.submodel, place.gpu, own},
+                 out + (own.begin - place.range.begin) * weight_bytes_);
   }
 }
 
-void ParameterState::fetch_stored(std::size_t submodel, Range range, std::byte* out) const {
-  for (std::int64_t gpu = 0; gpu < plan_.gpus(); ++gpu) {
-    const Shard& shard = at(submodel, gpu);
-    const Range part = overlap(range, shard.range);
+// From the shards of all GPUs that hold the same slice.
+void ParameterState::fetch_stored(const WeightPlace& place, std::byte* out) const {
+  const std::int64_t ways = plan_.strategy.tensor_ways;
+  for (std::int64_t gpu = place.gpu % ways; gpu < plan_.gpus(); gpu += ways) {
+    const Shard& shard = at(place.submodel, gpu);
+    const Range part = overlap(place.range, shard.range);
     if (!part.empty()) {
-      std::memcpy(out + (part.begin - range.begin) * weight_bytes_,
+      std::memcpy(out + (part.begin - place.range.begin) * weight_bytes_,
                   shard.memory.data() + (part.begin - shard.range.begin) * weight_bytes_,
                   static_cast<std::size_t>(part.size() * weight_bytes_));
     }
@@ -235,37 +240,39 @@ void ParameterState::fetch_stored(std::size_t submodel, Range range, std::byte* 
 }
 
 template <typename Visit>
-void ParameterState::for_shards(StatePart part, Range parameters, const Visit& visit) const {
+void ParameterState::for_runs(StatePart part, Range parameters, const Visit& visit) const {
   std::int64_t found = 0;
-  for (std::size_t i = 0; i < shards_.size(); ++i) {
-    const std::int64_t first = shards_[i].first_parameter;
-    const Range both = overlap(parameters, {first, first + shards_[i].range.size()});
-    if (both.empty()) {
-      continue;
+  for (std::size_t k = 0; k < plan_.submodels.size(); ++k) {
+    for (std::int64_t gpu = 0; gpu < plan_.gpus(); ++gpu) {
+      const StateShard here = shard(k, gpu);
+      for (const ParameterRun& run : numbers_.among(k, gpu, here.range, parameters)) {
+        OFFSTAGE_CHECK((part == StatePart::master && !planes_) || here.moments != nullptr,
+                       fmt::format("that part of sub-model {} is on NVMe", k));
+        visit(here, run);
+        found += run.copy ? 0 : run.count;
+      }
     }
-    const auto gpus = static_cast<std::size_t>(plan_.gpus());
-    const StateShard here = shard(i / gpus, static_cast<std::int64_t>(i % gpus));
-    OFFSTAGE_CHECK((part == StatePart::master && !planes_) || here.moments != nullptr,
-                   fmt::format("that part of sub-model {} is on NVMe", i / gpus));
-    visit(here, Range{both.begin - first, both.end - first}, both.begin - parameters.begin);
-    found += both.size();
   }
   OFFSTAGE_CHECK(found == parameters.size(), fmt::format("{} of parameters {} to {} exist", found,
                                                          parameters.begin, parameters.end));
 }
 
 void ParameterState::read(StatePart part, std::int64_t first, std::span<float> out) const {
-  for_shards(part, {first, first + static_cast<std::int64_t>(out.size())},
-             [&](const StateShard& shard, Range elements, std::int64_t before) {
-               load_part(plan_, shard, part, elements, out.data() + before);
-             });
+  for_runs(part, {first, first + static_cast<std::int64_t>(out.size())},
+           [&](const StateShard& shard, const ParameterRun& run) {
+             if (!run.copy) {
+               load_part(plan_, shard, part, elements_in(shard, run),
+                         out.data() + (run.number - first));
+             }
+           });
 }
 
 void ParameterState::write(StatePart part, std::int64_t first, std::span<const float> values) {
-  for_shards(part, {first, first + static_cast<std::int64_t>(values.size())},
-             [&](const StateShard& shard, Range elements, std::int64_t before) {
-               store_part(plan_, shard, part, elements, values.data() + before);
-             });
+  for_runs(part, {first, first + static_cast<std::int64_t>(values.size())},
+           [&](const StateShard& shard, const ParameterRun& run) {
+             store_part(plan_, shard, part, elements_in(shard, run),
+                        values.data() + (run.number - first));
+           });
 }
 
 StateShard ParameterState::shard(std::size_t submodel, std::int64_t gpu) const {

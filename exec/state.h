@@ -9,6 +9,7 @@
 #include "exec/arena.h"
 #include "exec/device_layer.h"
 #include "exec/initialise.h"
+#include "exec/parameter_numbers.h"
 #include "exec/planes.h"
 #include "platform/machine.h"
 #include "scheduler/plan.h"
@@ -40,7 +41,8 @@ struct StateShard {
   float* master = nullptr;       // in f32 trainings
   Planes master_planes = {};     // in bf16 ones; the lower one null: on NVMe, in the slot behind v
   std::byte* moments = nullptr;  // all m, then all v; null: on NVMe, passing through a slot
-  std::int64_t first_parameter = 0;  // number of the range's first element among the model's
+  // Of the range's first element among those of the GPU's slice of the model, layer after layer.
+  std::int64_t first_parameter = 0;
 };
 
 // What of a parameter's state: its weight, or one of the two moments.
@@ -52,9 +54,19 @@ struct StatePiece {
   std::int64_t first = 0;
 };
 
+// Elements of a sub-model's flat buffer on a GPU.
+struct WeightPlace {
+  std::size_t submodel = 0;
+  std::int64_t gpu = 0;
+  scheduler::Range range;
+};
+
 // The shard of a sub-model on NVMe with what the drive holds of it: all m, then all v, then in bf16
 // trainings the lower plane of the master, as nvme_bytes (scheduler/plan_ledger.h) counts.
 StateShard with_drive_state(const scheduler::Plan& plan, StateShard shard, std::byte* from_drive);
+
+// A run's elements, counted from the first of the shard they lie in.
+scheduler::Range elements_in(const StateShard& shard, const ParameterRun& run);
 
 // Elements of a shard, counted from its first, as f32, and back, whatever they are stored as.
 // Precondition: `part` is in memory.
@@ -63,9 +75,10 @@ void load_part(const scheduler::Plan& plan, const StateShard& shard, StatePart p
 void store_part(const scheduler::Plan& plan, const StateShard& shard, StatePart part,
                 scheduler::Range elements, const float* values);
 
-// Asks the source for weights `range` of a sub-model's flat buffer, which are stored there.
-void fill_weights(const scheduler::Plan& plan, std::size_t submodel, scheduler::Range range,
-                  const WeightSource& source, float* out);
+// Asks the source for weights `range` of a sub-model's flat buffer on a GPU, which are stored
+// there; words that only fill up a cut vocabulary are 0.
+void fill_weights(const scheduler::Plan& plan, const ParameterNumbers& numbers,
+                  const WeightPlace& place, const WeightSource& source, float* out);
 
 // Master weights (f32, or two planes of bf16 in bf16 trainings) and AdamW's two moments (f32 or
 // bf16) of every parameter, each where the plan places it: in the memory of the socket beside the
@@ -80,18 +93,19 @@ class ParameterState {
   // Errors: Error(out_of_memory) naming pool and ledger line; those of the source.
   ParameterState(const scheduler::Plan& plan, PoolArenas& arenas, const WeightSource& source);
 
-  // Copies weights `range` of a sub-model's flat buffer to `out` as a weight slot holds them, f32
+  // Copies weights of a sub-model's flat buffer on a GPU to `out` as a weight slot holds them, f32
   // or bf16, the borrowed ones from where they are stored. Precondition: no padding in the range.
-  void fetch_weights(std::size_t submodel, scheduler::Range range, std::byte* out) const;
+  void fetch_weights(const WeightPlace& place, std::byte* out) const;
 
   // Elements from number `first` on of one part of the state of all the model's parameters, which
-  // are numbered through: sub-model after sub-model, without borrowed ones, each in layer-table
-  // order. A plan's cuts, shards and places don't show in it: what checkpoints hold. As f32, which
-  // is exact for whatever is stored; a moment stored as bf16 is rounded to the nearest when
-  // written. Precondition: there are such parameters, and that part of them is not on NVMe
-  // (nvme_store.h).
+  // are numbered through (parameter_numbers.h): what checkpoints hold. As f32, which is exact for
+  // whatever is stored; a moment stored as bf16 is rounded to the nearest when written. What
+  // several ranks of a tensor split hold is read from the first and written to all. Precondition:
+  // there are such parameters, and that part of them is not on NVMe (nvme_store.h).
   void read(StatePart part, std::int64_t first, std::span<float> out) const;
   void write(StatePart part, std::int64_t first, std::span<const float> values);
+
+  const ParameterNumbers& numbers() const { return numbers_; }
 
   // What GPU g's update changes.
   StateShard shard(std::size_t submodel, std::int64_t gpu) const;
@@ -115,13 +129,13 @@ class ParameterState {
   Shard make_shard(std::size_t submodel, std::int64_t gpu, PoolArenas& arenas) const;
   void initialise(std::size_t submodel, std::int64_t gpu, const WeightSource& source);
   const Shard& at(std::size_t submodel, std::int64_t gpu) const;
-  void fetch_stored(std::size_t submodel, scheduler::Range range, std::byte* out) const;
-  // Calls visit(shard, elements of its range from 0, how many parameters lie before them) for each
-  // shard that holds some of `parameters`.
+  void fetch_stored(const WeightPlace& place, std::byte* out) const;
+  // Calls visit(shard, run of it) for what holds `parameters`.
   template <typename Visit>
-  void for_shards(StatePart part, scheduler::Range parameters, const Visit& visit) const;
+  void for_runs(StatePart part, scheduler::Range parameters, const Visit& visit) const;
 
   const scheduler::Plan& plan_;
+  const ParameterNumbers numbers_;
   const bool planes_;                // master weights are: bf16 training
   const std::int64_t weight_bytes_;  // of one as it is fetched
   std::vector<Shard> shards_;        // by sub-model, then GPU

@@ -75,9 +75,8 @@ void TaskRunner::run(TaskId task) {
     case TaskKind::reduce_scatter:
       return reduce_scatter(task);
     case TaskKind::forward:
-      return forward(task);
     case TaskKind::backward:
-      return backward(task);
+      return compute(task);
     case TaskKind::update:
       return update(task);
     case TaskKind::norm:
@@ -105,8 +104,8 @@ void TaskRunner::copy_weights_in(TaskId task) const {
   if (submodel.state == StatePlace::resident_weights) {
     return place_.state.renew_resident_weights(work.submodel, work.gpu);
   }
-  const Range range = shard_range(submodel, work.gpu);
-  place_.state.fetch_weights(work.submodel, range,
+  const Range range = shard_of_gpu(place_.plan, submodel, work.gpu);
+  place_.state.fetch_weights({work.submodel, work.gpu, range},
                              bytes(task, SlotRole::weights) + range.begin * weight_bytes_);
 }
 
@@ -124,7 +123,7 @@ void TaskRunner::copy_activation(TaskId task) const {
 // In bf16 trainings gradients are rounded here, summed over micro-batches and GPUs before.
 void TaskRunner::send_gradients(TaskId task) const {
   const Task& work = graph_.tasks[task];
-  const Range range = shard_range(place_.plan.submodels[work.submodel], work.gpu);
+  const Range range = shard_of_gpu(place_.plan, place_.plan.submodels[work.submodel], work.gpu);
   const float* const gradients = slot(task, SlotRole::gradients) + range.begin;
   std::byte* const host = bytes(task, SlotRole::host);
   // Looked at while they are in the cache, before they can change a weight.
@@ -153,17 +152,19 @@ void TaskRunner::require_finite(TaskId task, std::span<const float> gradients) c
   }
 }
 
+// With a tensor split rank by rank, among the GPUs that hold the same slice.
 void TaskRunner::all_gather(TaskId task) const {
   const std::size_t k = graph_.tasks[task].submodel;
   const SubModel& submodel = place_.plan.submodels[k];
+  const std::int64_t gpus = place_.plan.gpus(), ways = place_.plan.strategy.tensor_ways;
   // Resident shards lie outside the slots, so that every GPU's slot lacks them, its owner's too.
   const bool resident = is_resident(submodel);
-  for (std::int64_t from = 0; from < place_.plan.gpus(); ++from) {
-    const Range range = shard_range(submodel, from);
+  for (std::int64_t from = 0; from < gpus; ++from) {
+    const Range range = shard_of_gpu(place_.plan, submodel, from);
     const std::int64_t begin = range.begin * weight_bytes_;
     const std::byte* const shard =
         resident ? place_.state.resident_weights(k, from) : gpu_bytes(task, from) + begin;
-    for (std::int64_t to = 0; to < place_.plan.gpus(); ++to) {
+    for (std::int64_t to = from % ways; to < gpus; to += ways) {
       if (resident || from != to) {
         copy_bytes(shard, range.size() * weight_bytes_, gpu_bytes(task, to) + begin);
       }
@@ -172,98 +173,23 @@ void TaskRunner::all_gather(TaskId task) const {
 }
 
 void TaskRunner::reduce_scatter(TaskId task) const {
-  for (std::int64_t owner = 0; owner < place_.plan.gpus(); ++owner) {
-    const Range range = shard_range(place_.plan.submodels[graph_.tasks[task].submodel], owner);
-    // Whoever owns the shard, the sum is taken from GPU 0 upwards, in a block that stays in the
-    // cache: the owner's own part is read at its turn, so it can't hold the sum before.
+  const std::int64_t gpus = place_.plan.gpus(), ways = place_.plan.strategy.tensor_ways;
+  for (std::int64_t owner = 0; owner < gpus; ++owner) {
+    const Range range =
+        shard_of_gpu(place_.plan, place_.plan.submodels[graph_.tasks[task].submodel], owner);
+    const std::int64_t lowest = owner % ways;
+    // Whoever owns the shard, the sum is taken from the lowest GPU upwards, in a block that stays
+    // in the cache: the owner's own part is read at its turn, so it can't hold the sum before.
     constexpr std::int64_t kBlock = 1024;
     std::array<float, kBlock> sum{};
     for (std::int64_t begin = range.begin; begin < range.end; begin += kBlock) {
       const std::int64_t count = std::min(kBlock, range.end - begin);
-      copy_floats(gpu_slot(task, 0) + begin, count, sum.data());
-      for (std::int64_t gpu = 1; gpu < place_.plan.gpus(); ++gpu) {
+      copy_floats(gpu_slot(task, lowest) + begin, count, sum.data());
+      for (std::int64_t gpu = lowest + ways; gpu < gpus; gpu += ways) {
         add_floats(gpu_slot(task, gpu) + begin, count, sum.data());
       }
       copy_floats(sum.data(), count, gpu_slot(task, owner) + begin);
     }
-  }
-}
-
-void TaskRunner::load_tokens(TaskId task) const {
-  const Task& work = graph_.tasks[task];
-  const std::int64_t rows = place_.plan.strategy.micro_batch;
-  const auto length = static_cast<std::size_t>(place_.plan.workload.sequence_length);
-  const std::int64_t gpu = rank_of(place_) * place_.plan.gpus() + work.gpu;  // among all hosts'
-  const std::int64_t first = (gpu * place_.plan.micro_batches() + work.micro_batch) * rows;
-  const auto inputs = place_.token_ids.inputs(work.gpu, work.micro_batch);
-  const auto targets = place_.token_ids.targets(work.gpu, work.micro_batch);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::size_t begin = static_cast<std::size_t>(row) * length;
-    place_.sampler.sequence(first_step_ + work.step, first + row, inputs.subspan(begin, length),
-                            targets.subspan(begin, length));
-  }
-}
-
-Tokens TaskRunner::tokens(TaskId task) const {
-  const Task& work = graph_.tasks[task];
-  return {.inputs = place_.token_ids.inputs(work.gpu, work.micro_batch).data(),
-          .targets = place_.token_ids.targets(work.gpu, work.micro_batch).data()};
-}
-
-StoredArrays TaskRunner::stored_arrays(TaskId task, SlotRole output_role) const {
-  const std::byte* weights = bytes(task, SlotRole::weights);
-  if (weights == nullptr) {
-    // Without a slot there is one GPU, whose shard is everything.
-    weights = place_.state.resident_weights(graph_.tasks[task].submodel, 0);
-  }
-  return {.weights = weights,
-          .input = bytes(task, SlotRole::input),
-          .output = bytes(task, output_role)};
-}
-
-void TaskRunner::forward(TaskId task) {
-  const Task& work = graph_.tasks[task];
-  const ArenaScope scope(place_.arenas.at(place_.plan.machine.gpus[work.gpu].pool),
-                         {graph_.describe(task), "working space"});
-  const SubModelCompute& compute = place_.compute[work.submodel];
-  if (compute.has_embedding()) {
-    // Nothing reads the previous step's tokens any more: this task's weights are its outcome.
-    load_tokens(task);
-  }
-  const ComputeArrays arrays(place_.plan, place_.plan.submodels[work.submodel],
-                             stored_arrays(task, SlotRole::output));
-  if (const SlotUse* const keeping = use(task, SlotRole::kept)) {
-    kept_[keeping->slot] = compute.forward_keep(arrays.weights(), arrays.input(), arrays.output());
-  } else {
-    compute.forward(arrays.weights(), tokens(task), arrays.input(), arrays.output());
-  }
-  arrays.store_output();
-}
-
-void TaskRunner::backward(TaskId task) {
-  const Task& work = graph_.tasks[task];
-  const SubModel& submodel = place_.plan.submodels[work.submodel];
-  const SubModelCompute& compute = place_.compute[work.submodel];
-  const ArenaScope scope(place_.arenas.at(place_.plan.machine.gpus[work.gpu].pool),
-                         {graph_.describe(task), "working space"});
-  const ComputeArrays arrays(place_.plan, submodel, stored_arrays(task, SlotRole::output_gradient));
-  float* const gradients = slot(task, SlotRole::gradients);
-  // The occupant's first task overwrites what the sub-model before it left in the slot.
-  const bool first = use(task, SlotRole::gradients)->acquires;
-  const SlotUse* const keeping = use(task, SlotRole::kept);
-  const double loss =
-      compute.backward(arrays.weights(), tokens(task),
-                       {.input = arrays.input(),
-                        .output_gradient = arrays.output(),
-                        .input_gradient = arrays.input(),
-                        .loss_tokens = place_.plan.workload.tokens_per_step(),
-                        .gradients = {.own = gradients + submodel.borrowed,
-                                      .tied = submodel.borrowed > 0 ? gradients : nullptr,
-                                      .accumulate = !first}},
-                       keeping != nullptr ? std::move(kept_[keeping->slot]) : nullptr);
-  arrays.store_input();
-  if (compute.has_head()) {
-    set_loss(task, loss);
   }
 }
 
@@ -283,16 +209,21 @@ void TaskRunner::set_loss(TaskId task, double sum) {
   loss_sums_[gpu * micro_batches + work.micro_batch] = sum;
 }
 
-const SlotUse* TaskRunner::use(TaskId task, SlotRole role) const {
-  const auto uses = graph_.uses(task);
-  const auto found = std::find_if(uses.begin(), uses.end(),
-                                  [role](const SlotUse& use) { return use.role == role; });
+const SlotUse* TaskRunner::use(const Part& part, SlotRole role) const {
+  const auto uses = graph_.uses(part.task);
+  const auto found = std::find_if(uses.begin(), uses.end(), [&](const SlotUse& use) {
+    return use.role == role && graph_.slots[use.slot].gpu == part.gpu;
+  });
   return found == uses.end() ? nullptr : &*found;
 }
 
-std::byte* TaskRunner::bytes(TaskId task, SlotRole role) const {
-  const SlotUse* const found = use(task, role);
+std::byte* TaskRunner::bytes(const Part& part, SlotRole role) const {
+  const SlotUse* const found = use(part, role);
   return found != nullptr ? place_.slots.bytes(found->slot) : nullptr;
+}
+
+std::byte* TaskRunner::bytes(TaskId task, SlotRole role) const {
+  return bytes({task, graph_.tasks[task].gpu}, role);
 }
 
 float* TaskRunner::slot(TaskId task, SlotRole role) const {

@@ -13,6 +13,7 @@
 #include "exec/compute_arrays.h"
 #include "exec/data.h"
 #include "exec/decay_runs.h"
+#include "exec/model_compute.h"
 #include "exec/nvme_store.h"
 #include "exec/optimizer.h"
 #include "exec/parallel.h"
@@ -50,7 +51,7 @@ struct Workplace {
   const Slots& slots;
   const TokenIds& token_ids;
   const Sampler& sampler;
-  const std::deque<SubModelCompute>& compute;  // by sub-model
+  const ModelCompute* compute = nullptr;  // null with real GPUs
   const UpdateSettings& settings;
   NvmeStore* nvme = nullptr;                // null when the plan has no state on NVMe
   CheckpointWriter* checkpoints = nullptr;  // null when none are written
@@ -91,8 +92,20 @@ class TaskRunner {
   // task_runner_hosts.cpp
   void sum_over_hosts(scheduler::TaskId task);
   void agree_on(std::uint32_t step);
-  void forward(scheduler::TaskId task);
-  void backward(scheduler::TaskId task);
+
+  // task_runner_compute.cpp. What one GPU does of a task; with a tensor split all of a group do.
+  struct Part {
+    scheduler::TaskId task = 0;
+    std::int64_t gpu = 0;
+  };
+  void compute(scheduler::TaskId task);
+  void forward(const Part& part);
+  void backward(const Part& part);
+  // Reads the tokens of a micro-batch; its first task of a step does so for the later ones.
+  void load_tokens(const Part& part) const;
+  Tokens tokens(const Part& part) const;
+  // output_role: of the part's output, or of that one's gradient.
+  StoredArrays stored_arrays(const Part& part, scheduler::SlotRole output_role) const;
 
   // task_runner_updates.cpp
   void add_norm(scheduler::TaskId task);
@@ -103,14 +116,10 @@ class TaskRunner {
   float gradient_scale(scheduler::TaskId task) const;
   Workers& workers(scheduler::TaskId task);
 
-  // Reads the tokens of a micro-batch; its first task of a step does so for the later ones.
-  void load_tokens(scheduler::TaskId task) const;
-  Tokens tokens(scheduler::TaskId task) const;
-  // Of a forward or backward task; output_role: of its output, or of that one's gradient.
-  StoredArrays stored_arrays(scheduler::TaskId task, scheduler::SlotRole output_role) const;
-  // The use of a slot in this role, null where there is none.
-  const scheduler::SlotUse* use(scheduler::TaskId task, scheduler::SlotRole role) const;
-  // The slot a task uses in this role, null where it has none; a collective's slot on one GPU.
+  // The use of a GPU's slot in this role, null where there is none.
+  const scheduler::SlotUse* use(const Part& part, scheduler::SlotRole role) const;
+  std::byte* bytes(const Part& part, scheduler::SlotRole role) const;
+  // The slot of the GPU a task works for; a collective's slot on one GPU.
   std::byte* bytes(scheduler::TaskId task, scheduler::SlotRole role) const;
   std::byte* gpu_bytes(scheduler::TaskId task, std::int64_t gpu) const;
   // Of what is f32 in every training, or of an f32 one.

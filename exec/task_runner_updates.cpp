@@ -90,26 +90,31 @@ std::byte* TaskRunner::own_gradients(TaskId task) const {
   const SlotUse& use = graph_.uses(task).front();
   const bool on_gpu = use.role == SlotRole::gradients;
   const auto bytes = scheduler::element_bytes(place_.plan.workload.precision);
-  const std::int64_t slot_begin = on_gpu ? 0 : shard_range(submodel, work.gpu).begin;
-  return place_.slots.bytes(use.slot) + (owned_range(submodel, work.gpu).begin - slot_begin) *
-                                            (on_gpu ? bytes.gradient : bytes.sent_gradient);
+  const std::int64_t slot_begin = on_gpu ? 0 : shard_of_gpu(place_.plan, submodel, work.gpu).begin;
+  return place_.slots.bytes(use.slot) +
+         (owned_by_gpu(place_.plan, submodel, work.gpu).begin - slot_begin) *
+             (on_gpu ? bytes.gradient : bytes.sent_gradient);
 }
 
 void TaskRunner::add_norm(TaskId task) {
   const Task& work = graph_.tasks[task];
   // The tied head's part belongs to the embedding's gradient; the update then finds it added.
   add_borrowed_gradients(task);
-  const Range range = owned_range(place_.plan.submodels[work.submodel], work.gpu);
+  const Range range = owned_by_gpu(place_.plan, place_.plan.submodels[work.submodel], work.gpu);
   const auto gpus = static_cast<std::size_t>(place_.plan.gpus());
   const std::size_t index =
       (work.step * place_.plan.submodels.size() + work.submodel) * gpus + work.gpu;
   const std::byte* const gradients = own_gradients(task);
-  const auto count = static_cast<std::size_t>(range.size());
-  squares_[index] =
-      bf16_ ? sum_of_squares(std::span(reinterpret_cast<const std::uint16_t*>(gradients), count),
-                             workers(task))
-            : sum_of_squares(std::span(reinterpret_cast<const float*>(gradients), count),
-                             workers(task));
+  // What several ranks of a tensor split hold counts once.
+  for (const Range& own : place_.state.numbers().own_ranges(work.submodel, work.gpu, range)) {
+    const std::int64_t begin = own.begin - range.begin;
+    const auto count = static_cast<std::size_t>(own.size());
+    squares_[index] +=
+        bf16_ ? sum_of_squares({reinterpret_cast<const std::uint16_t*>(gradients) + begin, count},
+                               workers(task))
+              : sum_of_squares({reinterpret_cast<const float*>(gradients) + begin, count},
+                               workers(task));
+  }
 }
 
 // Of the step's gradients: min(1, clip_norm / norm), or 1 without clipping.
@@ -185,7 +190,7 @@ void TaskRunner::update(TaskId task) {
 // borrowed matrix has the same element numbers there as in sub-model 0.
 void TaskRunner::add_borrowed_gradients(TaskId task) const {
   const Task& work = graph_.tasks[task];
-  const Range mine = shard_range(place_.plan.submodels[work.submodel], work.gpu);
+  const Range mine = shard_of_gpu(place_.plan, place_.plan.submodels[work.submodel], work.gpu);
   const SubModel& borrower = place_.plan.submodels.back();
   const auto uses = graph_.uses(task);
   std::byte* const gradients = place_.slots.bytes(uses.front().slot);
@@ -193,7 +198,7 @@ void TaskRunner::add_borrowed_gradients(TaskId task) const {
     if (graph_.slots[use.slot].kind != SlotKind::host_gradients) {
       continue;
     }
-    const Range shard = shard_range(borrower, graph_.slots[use.slot].gpu);
+    const Range shard = shard_of_gpu(place_.plan, borrower, graph_.slots[use.slot].gpu);
     const Range both{std::max(mine.begin, shard.begin),
                      std::min({mine.end, shard.end, borrower.borrowed})};
     if (both.empty()) {
@@ -213,7 +218,7 @@ void TaskRunner::add_borrowed_gradients(TaskId task) const {
 
 void TaskRunner::move_moments(TaskId task) const {
   const Task& work = graph_.tasks[task];
-  std::byte* const slot = place_.slots.bytes(use(task, SlotRole::host)->slot);
+  std::byte* const slot = place_.slots.bytes(use({task, work.gpu}, SlotRole::host)->slot);
   if (work.kind == TaskKind::read) {
     place_.nvme->read(work.submodel, work.gpu, slot);
   } else {

@@ -82,10 +82,16 @@ void add_gradient(const Gradients& gradients, std::int64_t offset, const at::Ten
   }
 }
 
-Linear::Linear(const workloads::LayerClass& parameters, const std::string& name, Stored stored)
+void sum_over_ranks(const LayerContext& context, const at::Tensor& part) {
+  context.rank.sum(part.data_ptr<float>(), part.numel());
+}
+
+Linear::Linear(const workloads::LayerClass& parameters, const std::string& name, Stored stored,
+               bool adds_bias)
     : weight_(slice(parameters, name + ".weight")),
       bias_(find_slice(parameters, name + ".bias")),
-      stored_(stored) {}
+      stored_(stored),
+      adds_bias_(adds_bias) {}
 
 at::Tensor Linear::matrix(const float* weights) const {
   at::Tensor stored = view_of(weights + weight_.offset, weight_.rows, weight_.columns);
@@ -99,7 +105,7 @@ at::Tensor Linear::forward(const float* weights, const at::Tensor& x) const {
 }
 
 void Linear::forward_into(const float* weights, const at::Tensor& x, at::Tensor& y) const {
-  if (bias_) {
+  if (bias_ && adds_bias_) {
     at::addmm_out(y, view_of(weights + bias_->offset, bias_->rows), x, matrix(weights));
   } else {
     at::mm_out(y, x, matrix(weights));

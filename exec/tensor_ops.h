@@ -36,8 +36,11 @@ void add_gradient(const Gradients& gradients, std::int64_t offset, const at::Ten
 class Linear {
  public:
   enum class Stored { in_out, out_in };
-  // `name` without ".weight"; the bias is used when the layer has one.
-  Linear(const workloads::LayerClass& parameters, const std::string& name, Stored stored);
+  // `name` without ".weight"; the bias is used when the layer has one. adds_bias = false: forward
+  // leaves it out, since another rank adds it to the sum over the ranks; it has its gradient here
+  // nevertheless.
+  Linear(const workloads::LayerClass& parameters, const std::string& name, Stored stored,
+         bool adds_bias = true);
 
   at::Tensor forward(const float* weights, const at::Tensor& x) const;
   // Into y, overwriting it.
@@ -52,7 +55,11 @@ class Linear {
   Slice weight_;
   std::optional<Slice> bias_;
   Stored stored_;
+  bool adds_bias_;
 };
+
+// Makes each rank's part of a sum the sum, in place.
+void sum_over_ranks(const LayerContext& context, const at::Tensor& part);
 
 struct NormStatistics {
   at::Tensor mean;            // [tokens, 1]; layer norm only

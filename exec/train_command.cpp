@@ -156,7 +156,7 @@ void train(const TrainRequest& request) {
     return;  // host 0 tells, and saves
   }
   if (inputs.train.save) {
-    save_pretrained(*inputs.train.save, inputs.plan.workload, inputs.plan.table,
+    save_pretrained(*inputs.train.save, inputs.plan.workload, inputs.plan.whole_table(),
                     trained_weights(inputs.plan, run.trainer().state(), run.trainer().nvme()));
   }
   TrainingSummary summary{

@@ -43,10 +43,11 @@ const Plan& checked(const Plan& plan, const scheduler::TrainConfig& config) {
 // Passes the first weights on; loaded ones are needed only until they are in the state.
 template <typename Use>
 auto with_first_weights(const Plan& plan, const scheduler::TrainConfig& config, const Use& use) {
+  const workloads::LayerTable table = plan.whole_table();
   if (!config.initialise_from) {
-    return use(seeded_weights(plan.table, config.seed));
+    return use(seeded_weights(table, config.seed));
   }
-  const PretrainedWeights weights(*config.initialise_from, plan.table);
+  const PretrainedWeights weights(*config.initialise_from, table);
   return use(weights.source());
 }
 
@@ -123,10 +124,8 @@ Trainer::Trainer(const Plan& plan, const scheduler::TrainConfig& config, Trainer
   }
   if (options_.devices != nullptr) {
     prepare_gpus();
-    return;
-  }
-  for (const scheduler::SubModel& submodel : plan.submodels) {
-    compute_.emplace_back(plan.table, submodel.first_layer, submodel.end_layer);
+  } else {
+    compute_.emplace(plan);
   }
 }
 
@@ -174,10 +173,18 @@ std::int64_t Trainer::next_window(std::int64_t left) const {
 }
 
 Workplace Trainer::workplace() {
-  return {plan_,         arenas_,        state_,
-          slots_,        token_ids_,     sampler_,
-          compute_,      settings_,      nvme_ ? &*nvme_ : nullptr,
-          checkpoints(), options_.hosts, &controls_};
+  return {plan_,
+          arenas_,
+          state_,
+          slots_,
+          token_ids_,
+          sampler_,
+          compute_ ? &*compute_ : nullptr,
+          settings_,
+          nvme_ ? &*nvme_ : nullptr,
+          checkpoints(),
+          options_.hosts,
+          &controls_};
 }
 
 void Trainer::validate() {

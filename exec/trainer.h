@@ -15,6 +15,7 @@
 #include "exec/data.h"
 #include "exec/device_layer.h"
 #include "exec/host_group.h"
+#include "exec/model_compute.h"
 #include "exec/nvme_store.h"
 #include "exec/run_controls.h"
 #include "exec/state.h"
@@ -146,7 +147,7 @@ class Trainer {
   const UpdateSettings settings_;
   const Dataset data_;
   const Sampler sampler_;
-  std::deque<SubModelCompute> compute_;       // by sub-model, of virtual GPUs
+  std::optional<ModelCompute> compute_;       // of virtual GPUs
   std::deque<AutogradSubModel> gpu_compute_;  // by sub-model, then GPU, of real ones
   PoolArenas arenas_;
   ParameterState state_;

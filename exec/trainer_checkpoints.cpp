@@ -9,6 +9,7 @@
 // What a trainer has to do with checkpoints while everything is at rest.
 namespace offstage::exec {
 
+using scheduler::Range;
 using scheduler::StatePlace;
 
 namespace {
@@ -34,19 +35,22 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   for (std::size_t k = 0; k < plan_.submodels.size(); ++k) {
     for (std::int64_t gpu = 0; gpu < plan_.gpus(); ++gpu) {
       StateShard shard = state_.shard(k, gpu);
-      const std::int64_t count = shard.range.size();
-      const bool on_drive = plan_.submodels[k].state == StatePlace::nvme && count > 0;
+      const bool on_drive = plan_.submodels[k].state == StatePlace::nvme && !shard.range.empty();
       std::byte* const slot = on_drive ? nvme_slot(gpu) : nullptr;
       if (on_drive) {
         shard = with_drive_state(plan_, shard, slot);
       }
       for (const StatePart part : {StatePart::master, StatePart::m, StatePart::v}) {
-        for (std::int64_t done = 0; done < count; done += kBlock) {
-          const std::int64_t end = std::min(count, done + kBlock);
-          const auto some = std::span(block).first(static_cast<std::size_t>(end - done));
-          checkpoint.read(part, shard.first_parameter + done, some);
-          store_part(plan_, shard, part, {done, end}, some.data());
-        }
+        state_.numbers().in(k, gpu, shard.range, [&](const ParameterRun& run) {
+          const Range elements = elements_in(shard, run);
+          for (std::int64_t done = 0; done < run.count; done += kBlock) {
+            const std::int64_t count = std::min(kBlock, run.count - done);
+            const auto some = std::span(block).first(static_cast<std::size_t>(count));
+            checkpoint.read(part, run.number + done, some);
+            store_part(plan_, shard, part, {elements.begin + done, elements.begin + done + count},
+                       some.data());
+          }
+        });
       }
       if (on_drive) {
         nvme_->write(k, static_cast<std::size_t>(gpu), slot);

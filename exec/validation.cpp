@@ -56,27 +56,27 @@ Validation::Validation(const scheduler::Plan& plan, const scheduler::ValidationC
 }
 
 double Validation::loss(const Workplace& place) const {
-  const auto gpus = static_cast<std::size_t>(plan_.gpus());
+  const auto groups = static_cast<std::size_t>(plan_.replicas());
   const auto micro_batches = static_cast<std::size_t>(plan_.micro_batches());
   const auto hosts = static_cast<std::size_t>(hosts_of(place));
-  const std::size_t first = static_cast<std::size_t>(rank_of(place)) * gpus * micro_batches;
+  const std::size_t first = static_cast<std::size_t>(rank_of(place)) * groups * micro_batches;
   std::vector<double> losses;  // by host, GPU and micro-batch; the others' are theirs to fill in
   double sum = 0.0;
   for (std::int64_t batch = 0; batch < batches_; ++batch) {
-    losses.assign(hosts * gpus * micro_batches, 0.0);
-    std::vector<std::exception_ptr> failures(gpus);
+    losses.assign(hosts * groups * micro_batches, 0.0);
+    std::vector<std::exception_ptr> failures(groups);
     {
       std::vector<std::jthread> others;
-      const auto work = [&](std::size_t gpu) {
+      const auto work = [&](std::size_t group) {
         try {
           set_compute_threads(1);  // as in training: more threads sum in another order
-          run_gpu(place, static_cast<std::int64_t>(gpu), batch,
-                  &losses[first + gpu * micro_batches]);
+          run_group(place, static_cast<std::int64_t>(group), batch,
+                    &losses[first + group * micro_batches]);
         } catch (...) {
-          failures[gpu] = std::current_exception();
+          failures[group] = std::current_exception();
         }
       };
-      for (std::size_t gpu = 1; gpu < gpus; ++gpu) others.emplace_back(work, gpu);
+      for (std::size_t group = 1; group < groups; ++group) others.emplace_back(work, group);
       work(0);
     }
     for (const std::exception_ptr& failure : failures) {
@@ -90,15 +90,19 @@ double Validation::loss(const Workplace& place) const {
   return sum / static_cast<double>(batches_);
 }
 
-void Validation::run_gpu(const Workplace& place, std::int64_t gpu, std::int64_t batch,
-                         double* losses) const {
-  const auto& device = plan_.machine.gpus[static_cast<std::size_t>(gpu)];
-  const ArenaScope scope(place.arenas.at(device.pool),
-                         {fmt::format("validation on {}", device.name), "working space"});
-  for (std::int64_t m = 0; m < plan_.micro_batches(); ++m) {
-    load_tokens(place, gpu, batch, m);
-    losses[m] = run_micro_batch(place, gpu, m);
-  }
+void Validation::run_group(const Workplace& place, std::int64_t group, std::int64_t batch,
+                           double* losses) const {
+  place.compute->on_group(group, [&](std::int64_t gpu) {
+    const auto& device = plan_.machine.gpus[static_cast<std::size_t>(gpu)];
+    const ArenaScope scope(place.arenas.at(device.pool),
+                           {fmt::format("validation on {}", device.name), "working space"});
+    for (std::int64_t m = 0; m < plan_.micro_batches(); ++m) {
+      load_tokens(place, gpu, batch, m);
+      const double loss = run_micro_batch(place, gpu, m);
+      // All ranks have the same.
+      if (gpu % plan_.strategy.tensor_ways == 0) losses[m] = loss;
+    }
+  });
 }
 
 double Validation::run_micro_batch(const Workplace& place, std::int64_t gpu,
@@ -109,7 +113,7 @@ double Validation::run_micro_batch(const Workplace& place, std::int64_t gpu,
   std::byte* input = nullptr;
   double loss = 0.0;
   for (std::size_t k = 0; k < plan_.submodels.size(); ++k) {
-    const SubModelCompute& compute = place.compute[k];
+    const SubModelCompute& compute = place.compute->of(gpu, k);
     std::byte* const output =
         compute.has_head() ? nullptr : place.slots.bytes(activations[k % activations.size()]);
     const ComputeArrays arrays(
@@ -127,8 +131,9 @@ void Validation::load_tokens(const Workplace& place, std::int64_t gpu, std::int6
                              std::int64_t micro_batch) const {
   const std::int64_t rows = plan_.strategy.micro_batch;
   const auto length = static_cast<std::size_t>(plan_.workload.sequence_length);
-  const std::int64_t among_all = rank_of(place) * plan_.gpus() + gpu;
-  const std::int64_t first = (among_all * plan_.micro_batches() + micro_batch) * rows;
+  const std::int64_t group =  // among all hosts'
+      rank_of(place) * plan_.replicas() + plan_.shard_of(static_cast<std::size_t>(gpu));
+  const std::int64_t first = (group * plan_.micro_batches() + micro_batch) * rows;
   const auto inputs = place.token_ids.inputs(gpu, micro_batch);
   const auto targets = place.token_ids.targets(gpu, micro_batch);
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -143,7 +148,7 @@ const std::byte* Validation::weights(const Workplace& place, std::int64_t gpu,
   const SubModel& part = plan_.submodels[submodel];
   if (uses_weight_slot(plan_, part)) {
     std::byte* const slot = place.slots.bytes(*slots_[static_cast<std::size_t>(gpu)].weights);
-    place.state.fetch_weights(submodel, {0, part.moved()}, slot);
+    place.state.fetch_weights({submodel, gpu, {0, part.moved()}}, slot);
     return slot;
   }
   // What the last update left on the CPU comes on with the next step only.

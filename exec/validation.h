@@ -46,7 +46,8 @@ class Validation {
     std::vector<scheduler::SlotId> activations;  // two at most
   };
 
-  void run_gpu(const Workplace& place, std::int64_t gpu, std::int64_t batch, double* losses) const;
+  void run_group(const Workplace& place, std::int64_t group, std::int64_t batch,
+                 double* losses) const;
   double run_micro_batch(const Workplace& place, std::int64_t gpu, std::int64_t micro_batch) const;
   void load_tokens(const Workplace& place, std::int64_t gpu, std::int64_t batch,
                    std::int64_t micro_batch) const;

@@ -57,6 +57,18 @@ RouteId add_group_route(Machine& machine, std::size_t first, std::size_t count) 
     const auto& ports = machine.collective_ports[g];
     route.links.insert(route.links.end(), ports.begin(), ports.end());
   }
+  if (machine.gpus[first].compute_route) {
+    // Virtual GPUs: what the group computes and what it brings together are one flow over as many
+    // cores as it has GPUs, where a flow of one GPU is capped at one.
+    std::erase_if(route.links, [&](LinkId link) { return machine.links[link].caps_each_flow; });
+    constexpr double kOneCore = 1e9;  // core-nanoseconds in a second
+    machine.links.push_back(
+        {fmt::format("{} cores", count),
+         LinkKind::cores,
+         {{kOneCore * static_cast<double>(count)}, "a thread for each GPU", Confidence::high},
+         true});
+    route.links.push_back(machine.links.size() - 1);
+  }
   std::sort(route.links.begin(), route.links.end());
   route.links.erase(std::unique(route.links.begin(), route.links.end()), route.links.end());
   machine.routes.push_back(std::move(route));

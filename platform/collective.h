@@ -15,8 +15,8 @@ Seconds collective_time(const Machine& machine, CollectiveKind kind, Bytes bytes
 // a GPU sends and receives (n-1)/n of the buffer).
 Seconds collective_time(const Machine& machine, CollectiveKind kind, Bytes bytes, std::size_t gpus);
 
-// Adds the route of collectives among the GPUs [first, first + count) only.
-// Precondition: collective_route is there.
+// Adds the route of collectives among the GPUs [first, first + count) only; for virtual GPUs, of
+// all that they do together. Precondition: collective_route is there.
 RouteId add_group_route(Machine& machine, std::size_t first, std::size_t count);
 
 }  // namespace offstage::platform

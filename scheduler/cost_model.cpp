@@ -135,7 +135,11 @@ class CostBook {
       return collective_time(machine_, CollectiveKind::all_reduce, bytes, ways);
     };
     constexpr std::int64_t kFloat = 4;
-    const Seconds stream = reduce(plan_.boundary_bytes());
+    // Summed as computed, whatever a boundary is stored in.
+    const std::int64_t element =
+        element_bytes(compute_precision(machine_, plan_.workload)).activation;
+    const Seconds stream = reduce({element * plan_.strategy.micro_batch *
+                                   plan_.workload.sequence_length * plan_.workload.model.hidden});
     const Seconds numbers =
         reduce({kFloat * plan_.strategy.micro_batch * plan_.workload.sequence_length});
     std::vector<PassTimes> times;
@@ -214,10 +218,17 @@ class CostBook {
       for (std::size_t g = task.gpu; g < task.gpu + ways; ++g) {
         cost.exclusive = std::max(cost.exclusive, on_member(g).exclusive);
       }
-      const PassTimes& reductions = reductions_[task.submodel];
+      const PassTimes& of_submodel = reductions_[task.submodel];
+      const Seconds reductions = forward ? of_submodel.forward : of_submodel.backward;
       cost.route = plan_.group_routes[static_cast<std::size_t>(plan_.shard_of(task.gpu))];
-      cost.amount = (forward ? reductions.forward : reductions.backward).value *
-                    route_rate(machine_, *cost.route).value;
+      if (machine_.gpus[task.gpu].compute_route) {  // copying, too, is work of the members' cores
+        cost.amount = reductions.value * kNanosecondsPerSecond;
+        for (std::size_t g = task.gpu; g < task.gpu + ways; ++g) {
+          cost.amount += on_member(g).amount;
+        }
+      } else {
+        cost.amount = reductions.value * route_rate(machine_, *cost.route).value;
+      }
     }
     cost.transient = forward ? memory_[task.submodel].forward : memory_[task.submodel].backward;
     return cost;

@@ -163,6 +163,18 @@ Range owned_range(const SubModel& submodel, std::int64_t index) {
   return {std::max(shard.begin, submodel.borrowed), std::max(shard.end, submodel.borrowed)};
 }
 
+Range shard_of_gpu(const Plan& plan, const SubModel& submodel, std::int64_t gpu) {
+  return shard_range(submodel, plan.shard_of(static_cast<std::size_t>(gpu)));
+}
+
+Range owned_by_gpu(const Plan& plan, const SubModel& submodel, std::int64_t gpu) {
+  return owned_range(submodel, plan.shard_of(static_cast<std::size_t>(gpu)));
+}
+
+workloads::LayerTable Plan::whole_table() const {
+  return workloads::make_layer_table(workload.model, table.batch);
+}
+
 Bytes Plan::boundary_bytes() const {
   return {strategy.micro_batch * workload.sequence_length * workload.model.hidden *
           element_bytes(workload.precision).activation};
@@ -175,7 +187,7 @@ std::int64_t Plan::parameters() const {
 
 platform::Flops Plan::flops_per_token() const {
   if (strategy.tensor_ways == 1) return table.flops_per_token();
-  return workloads::make_layer_table(workload.model, table.batch).flops_per_token();
+  return whole_table().flops_per_token();
 }
 
 std::size_t Plan::home_socket(std::size_t gpu, std::size_t submodel) const {

@@ -77,6 +77,8 @@ struct Plan {
   }
   // Bytes of one boundary activation: [micro_batch, sequence, hidden].
   platform::Bytes boundary_bytes() const;
+  // With a tensor split the plan's own table is of a slice: this one is of the whole model.
+  workloads::LayerTable whole_table() const;
   std::int64_t parameters() const;  // of the whole model
   // Forward and backward of one token through the whole model, without recomputation.
   platform::Flops flops_per_token() const;
@@ -105,6 +107,10 @@ struct Range {
 Range shard_range(const SubModel& submodel, std::int64_t shard);
 // The part of it that the GPU's update changes: empty when the shard holds only borrowed elements.
 Range owned_range(const SubModel& submodel, std::int64_t shard);
+
+// The same of a GPU.
+Range shard_of_gpu(const Plan& plan, const SubModel& submodel, std::int64_t gpu);
+Range owned_by_gpu(const Plan& plan, const SubModel& submodel, std::int64_t gpu);
 
 // The plan for one full strategy, whether it fits or not (ask memory.fits()).
 // Errors: Error(bad_input) when the global batch is not batch_shares x micro_batch x a whole

@@ -12,9 +12,6 @@ std::optional<std::string> split_obstacle(const platform::Machine& machine, std:
     return fmt::format("tensor_ways {} does not divide the {} GPUs", ways, gpus);
   }
   if (ways == 1) return std::nullopt;
-  if (platform::has_virtual_gpus(machine)) {
-    return "the CPU backend has no tensor split: choose split batch";
-  }
   if (std::ranges::none_of(machine.collectives, [](const platform::CollectiveCurve& curve) {
         return curve.kind == platform::CollectiveKind::all_reduce;
       })) {

@@ -93,6 +93,9 @@ struct Model {
   bool causal = true;
   std::int64_t decoder_layers = 0;  // T5: blocks of the decoder beside `layers` encoder blocks
   double initializer_range = 0.02;  // standard deviation of initial weights
+
+  // More than 1: these are the sizes of one GPU's slice of so many (tensor_slice.h).
+  std::int64_t tensor_ways = 1;
 };
 
 // Whether the sub-model-major step can be planned: decoder-only models.

@@ -40,6 +40,7 @@ Model tensor_slice(const Model& model, std::int64_t ways) {
                                                   model.name, *what, ways));
   }
   Model slice = model;
+  slice.tensor_ways = ways;
   slice.heads /= ways;
   slice.kv_heads = model.kv_heads % ways == 0 ? model.kv_heads / ways : 1;
   slice.ffn /= ways;

@@ -23,6 +23,12 @@ void head_input(ScriptWriter& writer, const Model& model, const WorkingSizes& si
   }
 }
 
+// Of every token of a chunk: largest logit, sum of exponentials, the target's logit. The ranks of a
+// tensor split bring them together, so that they are held beside the logits.
+std::int64_t token_sums(const Model& model, std::int64_t chunk) {
+  return model.tensor_ways > 1 ? 3 * kFloat * chunk : 0;
+}
+
 // A chunk's log-probabilities, which lie where its f32 logits lay. The first chunk is the largest.
 void logits_forward(ScriptWriter& writer, const Model& model, const WorkingSizes& sizes) {
   const std::int64_t chunk = logits_chunk(model.vocab, sizes.tokens);
@@ -33,14 +39,20 @@ void logits_forward(ScriptWriter& writer, const Model& model, const WorkingSizes
   if (!sizes.f32) {
     writer.drop("logits");
   }
+  writer.take("token_sums", token_sums(model, chunk));
 }
 
-// The gradient of the head's input is written over the input, chunk by chunk.
-MemoryScript head_backward(const Model& model, const WorkingSizes& sizes) {
+// From the logits to the gradient of the matrix. Without dlogits' own memory in a slice in f32:
+// exec/cut_head.cpp writes them over the logits.
+void logits_backward(ScriptWriter& writer, const Model& model, const WorkingSizes& sizes) {
   const std::int64_t chunk = logits_chunk(model.vocab, sizes.tokens);
-  ScriptWriter writer;
-  head_input(writer, model, sizes, true);
-  logits_forward(writer, model, sizes);
+  const LinearGradient matrix{"lm_head", model.vocab, model.embedding_dim, model.head_bias};
+  if (sizes.f32 && model.tensor_ways > 1) {
+    touch_linear_gradient(writer, sizes, matrix);
+    writer.drop("log_probabilities");
+    writer.drop("token_sums");
+    return;
+  }
   writer.take("loss", kScalars);
   writer.take("loss_scale", kFloat);
   if (sizes.f32) {
@@ -49,11 +61,19 @@ MemoryScript head_backward(const Model& model, const WorkingSizes& sizes) {
     writer.take("dlogits", sizes.matrix(chunk, model.vocab));
   }
   writer.drop("log_probabilities");
-  touch_linear_gradient(writer, sizes,
-                        {"lm_head", model.vocab, model.embedding_dim, model.head_bias});
+  touch_linear_gradient(writer, sizes, matrix);
   writer.drop("dlogits");
   writer.drop("loss_scale");
   writer.drop("loss");
+  writer.drop("token_sums");
+}
+
+// The gradient of the head's input is written over the input, chunk by chunk.
+MemoryScript head_backward(const Model& model, const WorkingSizes& sizes) {
+  ScriptWriter writer;
+  head_input(writer, model, sizes, true);
+  logits_forward(writer, model, sizes);
+  logits_backward(writer, model, sizes);
   if (model.embedding_dim != model.hidden) {
     writer.drop("projected");
   }
@@ -110,8 +130,11 @@ LayerScripts head_scripts(const Model& model, const Batch& batch) {
   ScriptWriter forward;
   head_input(forward, model, sizes, false);
   logits_forward(forward, model, sizes);
-  forward.touch("loss", kScalars);
+  if (!sizes.f32 || model.tensor_ways == 1) {
+    forward.touch("loss", kScalars);
+  }
   forward.drop("log_probabilities");
+  forward.drop("token_sums");
   if (model.embedding_dim != model.hidden) {
     forward.drop("projected");
   }

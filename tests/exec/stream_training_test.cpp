@@ -143,7 +143,6 @@ TEST_CASE("events order every use of every slot", "[exec]") {
                                           .beta2 = 0.99F,
                                           .epsilon = 1e-8F,
                                           .weight_decay = 0.0F}};
-  const std::deque<SubModelCompute> none;
   std::deque<AutogradSubModel> compute;
   for (const scheduler::SubModel& part : plan.submodels) {
     for (std::int64_t gpu = 0; gpu < plan.gpus(); ++gpu) {
@@ -151,7 +150,7 @@ TEST_CASE("events order every use of every slot", "[exec]") {
                            std::nullopt);
     }
   }
-  const Workplace workplace{plan, arenas, state, slots, token_ids, sampler, none, settings};
+  const Workplace workplace{plan, arenas, state, slots, token_ids, sampler, nullptr, settings};
   TaskRunner runner(workplace, graph, 0);
   StreamTasks tasks(workplace, compute, device, graph, 0);
   {

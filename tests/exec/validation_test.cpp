@@ -36,15 +36,13 @@ class SmallRun {
         arenas_(plan),
         state_(plan, arenas_, seeded_weights(plan.table, 5)),
         slots_(plan, graph_, arenas_),
-        token_ids_(plan, arenas_) {
+        token_ids_(plan, arenas_),
+        compute_(plan) {
     set_compute_threads(1);
-    for (const auto& submodel : plan.submodels) {
-      compute_.emplace_back(plan.table, submodel.first_layer, submodel.end_layer);
-    }
   }
 
   Workplace place() {
-    return {plan_, arenas_, state_, slots_, token_ids_, sampler_, compute_, settings_};
+    return {plan_, arenas_, state_, slots_, token_ids_, sampler_, &compute_, settings_};
   }
   // Of step `step`'s tokens; the weights change afterwards, unless the rate is 0.
   double train(std::int64_t step) {
@@ -64,7 +62,7 @@ class SmallRun {
   ParameterState state_;
   const Slots slots_;
   const TokenIds token_ids_;
-  std::deque<SubModelCompute> compute_;
+  const ModelCompute compute_;
   UpdateSettings settings_{
       .adamw = {.learning_rate = 0.0F, .beta1 = 0.9F, .beta2 = 0.95F, .epsilon = 1e-8F}};
 };

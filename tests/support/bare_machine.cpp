@@ -1,5 +1,8 @@
 #include "tests/support/bare_machine.h"
 
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 
 namespace offstage::testing {
@@ -20,6 +23,11 @@ platform::Machine bare_machine(int gpus, int sockets, int drives) {
                            .capacity = constant(platform::BytesPerSecond{2e9})});
   machine.core_copy_rate = constant(platform::BytesPerSecond{1e9});
   machine.routes.push_back({.name = "cores", .links = {0}, .latency = {}});
+  machine.collective_route = 0;
+  machine.collectives.push_back(
+      {platform::CollectiveKind::all_reduce,
+       constant(std::vector<std::pair<platform::Bytes, platform::Seconds>>{
+           {platform::Bytes{1}, platform::Seconds{1.0}}})});
   const auto add_pool = [&](const std::string& name, platform::PoolKind kind) {
     machine.pools.push_back(
         {.name = name, .kind = kind, .capacity = constant(platform::gibibytes(1)), .reserves = {}});
