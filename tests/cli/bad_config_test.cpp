@@ -63,9 +63,11 @@ TEST_CASE("a run config with one fault is refused with place and remedy", "[cli]
 TEST_CASE("what the planner refuses is placed at the key that it names", "[cli][sim]") {
   const Workspace workspace;
   write_small_config(workspace);
-  // Two GPUs: 7 sequences lie between 6 and 8.
-  workspace.write("run.yaml", offstage::platform::replaced(small_config(), "global_batch: 8",
-                                                           "global_batch: 7"));
+  // Two GPUs with micro-batches of their own: 7 sequences lie between 6 and 8.
+  const std::string batch_split =
+      offstage::platform::replaced(small_config(), "strategy: auto", "strategy: {split: batch}");
+  workspace.write("run.yaml",
+                  offstage::platform::replaced(batch_split, "global_batch: 8", "global_batch: 7"));
   check_refused(workspace.run({"plan", "run.yaml"}),
                 {"run.yaml:12:17:", "global_batch 7", "6 and 8"});
   // Four blocks in sub-models of one: five can't be resident.
