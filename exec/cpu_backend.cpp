@@ -1,5 +1,6 @@
 #include "exec/cpu_backend.h"
 
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,25 +26,9 @@ CpuBackend::CpuBackend(const scheduler::TaskGraph& graph, TaskBody body, CpuBack
       options_(std::move(options)),
       queues_(graph),
       started_(graph.engines.size()),
-      hold_(graph) {
-  for (std::size_t engine = 0; engine < graph_.engines.size(); ++engine) {
-    Worker& worker = workers_.emplace_back();
-    worker.thread = std::jthread([this, &worker] { work(worker); });
-  }
-}
-
-CpuBackend::~CpuBackend() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  for (Worker& worker : workers_) {
-    worker.wake.notify_one();
-  }
-  for (Worker& worker : workers_) {
-    worker.thread.join();
-  }
-}
+      hold_(graph),
+      threads_(graph.engines.size(), options_.on_thread_start,
+               [this](TaskId task) { work(task); }) {}
 
 Seconds CpuBackend::now() const {
   return {std::chrono::duration<double>(std::chrono::steady_clock::now() - origin_).count()};
@@ -142,44 +127,31 @@ bool CpuBackend::at_rest() const {
   return hold_.holding() && running_ == 0 && completions_.empty() && !handling_;
 }
 
-void CpuBackend::work(Worker& worker) {
-  if (options_.on_thread_start) {
-    options_.on_thread_start();
+void CpuBackend::work(TaskId task) {
+  const Seconds start = now();
+  std::exception_ptr failure;
+  try {
+    execute(task);
+  } catch (...) {
+    failure = std::current_exception();
   }
-  std::unique_lock lock(mutex_);
-  while (true) {
-    worker.wake.wait(lock, [&] { return worker.next.has_value() || stopping_; });
-    if (!worker.next.has_value()) {
-      return;
-    }
-    const TaskId task = *worker.next;
-    worker.next.reset();
-    lock.unlock();
-    const Seconds start = now();
-    std::exception_ptr failure;
-    try {
-      execute(task);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    lock.lock();
-    // The end is read under the lock, so that completions queue up in time order.
-    const Seconds end = now();
-    --running_;
-    hold_.complete(task);
-    for (const scheduler::EngineId engine : graph_.task_engines(task)) {
-      started_[engine].reset();
-    }
-    if (failure != nullptr) {
-      fail(failure);
-    } else {
-      startable_.clear();
-      queues_.complete(task, startable_);
-      dispatch(startable_);
-      completions_.push_back({.task = task, .start = start, .end = end});
-    }
-    progress_.notify_one();
+  const std::lock_guard lock(mutex_);
+  // The end is read under the lock, so that completions queue up in time order.
+  const Seconds end = now();
+  --running_;
+  hold_.complete(task);
+  for (const scheduler::EngineId engine : graph_.task_engines(task)) {
+    started_[engine].reset();
   }
+  if (failure != nullptr) {
+    fail(failure);
+  } else {
+    startable_.clear();
+    queues_.complete(task, startable_);
+    dispatch(startable_);
+    completions_.push_back({.task = task, .start = start, .end = end});
+  }
+  progress_.notify_one();
 }
 
 void CpuBackend::execute(TaskId task) {
@@ -199,7 +171,7 @@ void CpuBackend::execute(TaskId task) {
 }
 
 void CpuBackend::dispatch(const std::vector<TaskId>& startable) {
-  if (failure_ != nullptr || stopping_) {
+  if (failure_ != nullptr) {
     return;  // the run is over; what has not started stays where it is
   }
   for (const TaskId task : startable) {
@@ -209,10 +181,8 @@ void CpuBackend::dispatch(const std::vector<TaskId>& startable) {
     for (const scheduler::EngineId engine : graph_.task_engines(task)) {
       started_[engine] = now();
     }
-    Worker& worker = workers_[graph_.task_engines(task).front()];
-    worker.next = task;
     ++running_;
-    worker.wake.notify_one();
+    threads_.hand(graph_.task_engines(task).front(), task);
   }
 }
 

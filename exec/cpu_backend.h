@@ -7,9 +7,9 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
+#include "exec/engine_threads.h"
 #include "exec/steerable_backend.h"
 #include "exec/step_hold.h"
 #include "platform/units.h"
@@ -39,7 +39,7 @@ class CpuBackend final : public SteerableBackend {
  public:
   CpuBackend(const scheduler::TaskGraph& graph, TaskBody body, CpuBackendOptions options);
   // Waits for running tasks; those that have not started never do.
-  ~CpuBackend() override;
+  ~CpuBackend() override = default;
   CpuBackend(const CpuBackend&) = delete;
   CpuBackend& operator=(const CpuBackend&) = delete;
 
@@ -56,14 +56,7 @@ class CpuBackend final : public SteerableBackend {
   bool at_rest() const override;
 
  private:
-  // What an engine's thread waits for: its next task, or the end.
-  struct Worker {
-    std::optional<scheduler::TaskId> next;
-    std::condition_variable wake;
-    std::jthread thread;
-  };
-
-  void work(Worker& worker);
+  void work(scheduler::TaskId task);
   void execute(scheduler::TaskId task);
   // Both expect mutex_ to be held.
   void dispatch(const std::vector<scheduler::TaskId>& startable);
@@ -85,8 +78,7 @@ class CpuBackend final : public SteerableBackend {
   StepHold hold_;
   bool handling_ = false;  // a completion, which may submit or report a step's end
   std::exception_ptr failure_;
-  bool stopping_ = false;
-  std::deque<Worker> workers_;  // by engine; a deque because a Worker can't move
+  EngineThreads threads_;  // last: they use all above
 };
 
 }  // namespace offstage::exec

@@ -64,6 +64,18 @@ void for_shards(const scheduler::Plan& plan, const ParameterState& state, Range 
   }
 }
 
+// The shard with what a drive holds of it, which is read into `pages`; they stay empty when nothing
+// of it is there.
+StateShard brought(const scheduler::Plan& plan, const NvmeStore* nvme, std::size_t submodel,
+                   std::size_t gpu, const StateShard& shard, std::optional<Pages>& pages) {
+  if (!on_nvme(plan, submodel)) {
+    return shard;
+  }
+  pages.emplace(nvme->size(submodel, gpu));
+  nvme->read(submodel, gpu, pages->data());
+  return with_drive_state(plan, shard, pages->data());
+}
+
 }  // namespace
 
 NvmeStore::NvmeStore(const scheduler::Plan& plan, PoolArenas& arenas, const std::string& directory,
@@ -127,13 +139,9 @@ void read_state(const scheduler::Plan& plan, const ParameterState& state, const 
                 StatePiece piece, std::span<float> out) {
   const Range parameters{piece.first, piece.first + static_cast<std::int64_t>(out.size())};
   for_shards(plan, state, parameters,
-             [&](std::size_t k, std::size_t gpu, StateShard shard, const Runs& runs) {
+             [&](std::size_t k, std::size_t gpu, const StateShard& here, const Runs& runs) {
                std::optional<Pages> pages;
-               if (on_nvme(plan, k)) {
-                 pages.emplace(nvme->size(k, gpu));
-                 nvme->read(k, gpu, pages->data());
-                 shard = with_drive_state(plan, shard, pages->data());
-               }
+               const StateShard shard = brought(plan, nvme, k, gpu, here, pages);
                for (const ParameterRun& run : runs) {
                  if (!run.copy) {
                    load_part(plan, shard, piece.part, elements_in(shard, run),
@@ -147,13 +155,9 @@ void write_state(const scheduler::Plan& plan, ParameterState& state, NvmeStore* 
                  StatePiece piece, std::span<const float> values) {
   const Range parameters{piece.first, piece.first + static_cast<std::int64_t>(values.size())};
   for_shards(plan, state, parameters,
-             [&](std::size_t k, std::size_t gpu, StateShard shard, const Runs& runs) {
+             [&](std::size_t k, std::size_t gpu, const StateShard& here, const Runs& runs) {
                std::optional<Pages> pages;
-               if (on_nvme(plan, k)) {
-                 pages.emplace(nvme->size(k, gpu));
-                 nvme->read(k, gpu, pages->data());
-                 shard = with_drive_state(plan, shard, pages->data());
-               }
+               const StateShard shard = brought(plan, nvme, k, gpu, here, pages);
                for (const ParameterRun& run : runs) {
                  store_part(plan, shard, piece.part, elements_in(shard, run),
                             values.data() + (run.number - piece.first));
