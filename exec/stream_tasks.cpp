@@ -110,6 +110,7 @@ void StreamTasks::enqueue(TaskId task, std::span<const StreamId> streams) {
     case TaskKind::norm:
     case TaskKind::read:
     case TaskKind::write:
+    case TaskKind::send:
       break;
   }
   throw Error(ErrorCode::device, fmt::format("{}: GPUs have no such task", graph_.describe(task)));

@@ -86,7 +86,11 @@ void TaskRunner::run(TaskId task) {
       return move_moments(task);
     case TaskKind::all_reduce:
       return sum_over_hosts(task);
+    case TaskKind::send:
+      break;
   }
+  throw Error(ErrorCode::device,
+              fmt::format("{}: virtual GPUs have no such task", graph_.describe(task)));
 }
 
 double TaskRunner::loss(std::uint32_t step) const {

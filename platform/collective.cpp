@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -48,24 +50,31 @@ Seconds collective_time(const Machine& machine, CollectiveKind kind, Bytes bytes
 }
 
 RouteId add_group_route(Machine& machine, std::size_t first, std::size_t count) {
+  std::vector<std::size_t> gpus(count);
+  std::iota(gpus.begin(), gpus.end(), first);
+  return add_group_route(machine, gpus);
+}
+
+RouteId add_group_route(Machine& machine, std::span<const std::size_t> gpus) {
   OFFSTAGE_CHECK(machine.collective_route.has_value(), "no collectives on " + machine.name);
-  Route route{fmt::format("collective of gpu{} to gpu{}", first, first + count - 1), {}, {0.0}};
+  Route route{fmt::format("collective of GPUs {}", fmt::join(gpus, ", ")), {}, {0.0}};
   if (machine.collective_ports.empty()) {
     route.links = machine.routes[*machine.collective_route].links;
   }
-  for (std::size_t g = first; g < first + count && !machine.collective_ports.empty(); ++g) {
-    const auto& ports = machine.collective_ports[g];
+  for (const std::size_t gpu : gpus) {
+    if (machine.collective_ports.empty()) break;
+    const auto& ports = machine.collective_ports[gpu];
     route.links.insert(route.links.end(), ports.begin(), ports.end());
   }
-  if (machine.gpus[first].compute_route) {
+  if (machine.gpus[gpus.front()].compute_route) {
     // Virtual GPUs: what the group computes and what it brings together are one flow over as many
     // cores as it has GPUs, where a flow of one GPU is capped at one.
     std::erase_if(route.links, [&](LinkId link) { return machine.links[link].caps_each_flow; });
     constexpr double kOneCore = 1e9;  // core-nanoseconds in a second
     machine.links.push_back(
-        {fmt::format("{} cores", count),
+        {fmt::format("{} cores", gpus.size()),
          LinkKind::cores,
-         {{kOneCore * static_cast<double>(count)}, "a thread for each GPU", Confidence::high},
+         {{kOneCore * static_cast<double>(gpus.size())}, "a thread for each GPU", Confidence::high},
          true});
     route.links.push_back(machine.links.size() - 1);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "platform/machine.h"
 
@@ -18,5 +19,7 @@ Seconds collective_time(const Machine& machine, CollectiveKind kind, Bytes bytes
 // Adds the route of collectives among the GPUs [first, first + count) only; for virtual GPUs, of
 // all that they do together. Precondition: collective_route is there.
 RouteId add_group_route(Machine& machine, std::size_t first, std::size_t count);
+// The same for any GPUs, named in rising order.
+RouteId add_group_route(Machine& machine, std::span<const std::size_t> gpus);
 
 }  // namespace offstage::platform

@@ -20,6 +20,7 @@ LossKind kind_of(const Task& task) {
     case TaskKind::all_gather:
     case TaskKind::reduce_scatter:
     case TaskKind::all_reduce:
+    case TaskKind::send:
       return LossKind::collective;
     case TaskKind::update:
       return LossKind::optimizer;

@@ -41,6 +41,8 @@ std::string_view to_string(TaskKind kind) {
       return "read";
     case TaskKind::write:
       return "write";
+    case TaskKind::send:
+      return "send";
   }
   return "unknown";
 }

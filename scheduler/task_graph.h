@@ -31,6 +31,7 @@ enum class TaskKind : std::uint8_t {
   norm,
   read,
   write,
+  send,  // from one GPU to another
 };
 std::string_view to_string(TaskKind kind);
 

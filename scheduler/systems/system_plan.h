@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -30,12 +31,19 @@ struct Stage {
                                 // embedding has a copy
 };
 
+// GPUs that talk to each other, in rising order, and the route they do it over.
+struct GroupRoute {
+  std::vector<std::size_t> gpus;
+  platform::RouteId route = 0;
+};
+
 struct SystemPlan {
-  platform::Machine machine;  // with the routes of the groups' collectives
+  platform::Machine machine;  // its first gpus() GPUs are used
   workloads::Workload workload;
   SystemStrategy strategy;
   workloads::LayerTable table;  // of one tensor rank, at strategy.micro_batch
   std::vector<Stage> stages;    // one without a pipeline
+  std::vector<GroupRoute> groups;
   Ledger memory;
 
   std::int64_t gpus() const { return strategy.data * strategy.tensor * strategy.pipeline; }
@@ -48,7 +56,10 @@ struct SystemPlan {
     return static_cast<std::size_t>((stage * strategy.data + data_rank) * strategy.tensor +
                                     tensor_rank);
   }
-  std::int64_t parameters() const;         // of the whole model
+  // GPUs that compute together, and GPUs that have the same parameters.
+  std::vector<std::size_t> tensor_group(std::int64_t stage, std::int64_t data_rank) const;
+  std::vector<std::size_t> data_group(std::int64_t stage, std::int64_t tensor_rank) const;
+  std::int64_t parameters() const;          // of the whole model
   platform::Flops flops_per_token() const;  // forward and backward, without recomputation
 };
 
