@@ -77,7 +77,7 @@ void keep_busiest(std::vector<ResourceBound>& bounds, const ResourceBound& bound
 
 std::vector<ResourceBound> resource_bounds(const Plan& plan, const TaskGraph& graph,
                                            const std::vector<TaskCost>& costs) {
-  const auto work = resource_work(plan, graph, costs);
+  const auto work = resource_work(plan.machine, graph, costs);
   const double per_step = 1.0 / static_cast<double>(graph.steps);
   const std::size_t engines = graph.engines.size();
   std::vector<ResourceBound> bounds;
@@ -90,7 +90,7 @@ std::vector<ResourceBound> resource_bounds(const Plan& plan, const TaskGraph& gr
       keep_busiest(bounds, {resource_of(link), link.name, work[i] * per_step});
     }
   }
-  keep_busiest(bounds, {"critical path", "chain of tasks", chain_pace(plan, graph, costs)});
+  keep_busiest(bounds, {"critical path", "chain of tasks", chain_pace(plan.machine, graph, costs)});
   std::ranges::stable_sort(bounds, std::ranges::greater(), &ResourceBound::seconds);
   return bounds;
 }

@@ -78,26 +78,10 @@ std::vector<EngineUse> engine_use(const TaskGraph& graph, const Trace& trace) {
   return engines;
 }
 
-// Model FLOPs a step needs, over what all hosts' GPUs could do in it; 0 where no peak is known.
-double model_flops_utilisation(const Plan& plan, Seconds step) {
-  const auto precision = compute_precision(plan.machine, plan.workload);
-  double peak = 0.0;
-  for (const auto& gpu : plan.machine.gpus) {
-    const auto& model = plan.machine.gpu_models[gpu.model];
-    peak += precision == platform::Precision::bf16 ? model.peak_bf16.value.value
-                                                   : model.peak_f32.value.value;
-  }
-  if (!(peak > 0.0) || !(step.value > 0.0)) return 0.0;
-  const double flops =
-      plan.flops_per_token().value * static_cast<double>(plan.workload.tokens_per_step());
-  return flops / (static_cast<double>(plan.hosts()) * peak * step.value);
-}
-
 }  // namespace
 
-std::vector<Seconds> resource_work(const Plan& plan, const TaskGraph& graph,
+std::vector<Seconds> resource_work(const Machine& machine, const TaskGraph& graph,
                                    const std::vector<TaskCost>& costs) {
-  const Machine& machine = plan.machine;
   std::vector<Seconds> work(graph.engines.size());
   for (TaskId task = 0; task < graph.size(); ++task) {
     const Seconds alone = lone_time(machine, costs[task]);
@@ -118,46 +102,73 @@ std::string resource_name(const Machine& machine, const TaskGraph& graph, std::s
                          : "link " + machine.links[index - engines].name;
 }
 
-Seconds chain_pace(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs) {
+Seconds chain_pace(const Machine& machine, const TaskGraph& graph,
+                   const std::vector<TaskCost>& costs) {
   // Steps overlap: what one more step adds to the longest chain is the pace no schedule beats.
   std::vector<Seconds> lone_times;
   lone_times.reserve(costs.size());
-  for (const TaskCost& cost : costs) lone_times.push_back(lone_time(plan.machine, cost));
+  for (const TaskCost& cost : costs) lone_times.push_back(lone_time(machine, cost));
   const Seconds first = critical_path(graph, lone_times, 0);
   if (graph.steps == 1) return first;
   const Seconds all = critical_path(graph, lone_times, graph.steps - 1);
   return (all - first) * (1.0 / static_cast<double>(graph.steps - 1));
 }
 
-Bound step_bound(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs) {
-  const Machine& machine = plan.machine;
+Bound step_bound(const Machine& machine, const TaskGraph& graph,
+                 const std::vector<TaskCost>& costs) {
   Bound bound;
-  const auto work = resource_work(plan, graph, costs);
+  const auto work = resource_work(machine, graph, costs);
   const double per_step = 1.0 / static_cast<double>(graph.steps);
   for (std::size_t i = 0; i < work.size(); ++i) {
     take_longer(bound, work[i] * per_step, resource_name(machine, graph, i));
   }
-  take_longer(bound, chain_pace(plan, graph, costs), "critical path");
+  take_longer(bound, chain_pace(machine, graph, costs), "critical path");
   return bound;
 }
 
-Metrics measure(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs,
-                const Trace& trace) {
+platform::FlopsPerSecond peak_of(const Machine& machine, std::size_t gpus,
+                                 platform::Precision precision) {
+  double sum = 0.0;
+  for (std::size_t g = 0; g < gpus; ++g) {
+    const auto& model = machine.gpu_models[machine.gpus[g].model];
+    const double peak = precision == platform::Precision::bf16 ? model.peak_bf16.value.value
+                                                               : model.peak_f32.value.value;
+    if (!(peak > 0.0)) return {};
+    sum += peak;
+  }
+  return {sum};
+}
+
+Metrics measure_pace(const Machine& machine, const StepWork& work, const TaskGraph& graph,
+                     const std::vector<TaskCost>& costs, const Trace& trace) {
   Metrics metrics;
   metrics.step = steady_step(graph, trace);
   const double step_s = metrics.step.value;
   OFFSTAGE_CHECK(step_s > 0.0, "a trace whose steps take no time");
-  metrics.tokens_per_s = static_cast<double>(plan.workload.tokens_per_step()) / step_s;
-  metrics.mfu = model_flops_utilisation(plan, metrics.step);
-  metrics.bound = step_bound(plan, graph, costs);
+  metrics.tokens_per_s = static_cast<double>(work.tokens) / step_s;
+  if (work.peak.value > 0.0) metrics.mfu = work.flops.value / (work.peak.value * step_s);
+  metrics.bound = step_bound(machine, graph, costs);
   metrics.efficiency = metrics.bound.seconds / metrics.step;
   metrics.engines = engine_use(graph, trace);
-  const auto loads = link_loads(plan.machine, costs);
+  const auto loads = link_loads(machine, costs);
   for (std::size_t link = 0; link < loads.size(); ++link) {
-    const auto& info = plan.machine.links[link];
+    const auto& info = machine.links[link];
     const double per_step = loads[link] / static_cast<double>(graph.steps);
     metrics.links.push_back({info.name, per_step, per_step / (info.capacity.value.value * step_s)});
   }
+  return metrics;
+}
+
+Metrics measure(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs,
+                const Trace& trace) {
+  const std::int64_t tokens = plan.workload.tokens_per_step();
+  const auto precision = compute_precision(plan.machine, plan.workload);
+  const auto peak = peak_of(plan.machine, plan.machine.gpus.size(), precision);
+  Metrics metrics = measure_pace(plan.machine,
+                                 {.tokens = tokens,
+                                  .flops = plan.flops_per_token() * static_cast<double>(tokens),
+                                  .peak = {peak.value * static_cast<double>(plan.hosts())}},
+                                 graph, costs, trace);
   const auto peaks = pool_peaks(plan, graph, costs, trace);
   for (std::size_t pool = 0; pool < peaks.size(); ++pool) {
     const auto& info = plan.machine.pools[pool];

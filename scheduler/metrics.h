@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,15 +18,17 @@ struct Bound {
   platform::Seconds seconds;
   std::string by;  // "gpu0.compute", "link pcie-a.up", "critical path"
 };
-Bound step_bound(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs);
+Bound step_bound(const platform::Machine& machine, const TaskGraph& graph,
+                 const std::vector<TaskCost>& costs);
 
 // The critical path's part in it: what one more step adds to the longest chain of lone times.
-platform::Seconds chain_pace(const Plan& plan, const TaskGraph& graph,
+platform::Seconds chain_pace(const platform::Machine& machine, const TaskGraph& graph,
                              const std::vector<TaskCost>& costs);
 
 // Lone time on every engine, then load over capacity of every shared link, of all the graph's steps
 // together.
-std::vector<platform::Seconds> resource_work(const Plan& plan, const TaskGraph& graph,
+std::vector<platform::Seconds> resource_work(const platform::Machine& machine,
+                                             const TaskGraph& graph,
                                              const std::vector<TaskCost>& costs);
 // Of the entry `index` of resource_work.
 std::string resource_name(const platform::Machine& machine, const TaskGraph& graph,
@@ -57,5 +61,19 @@ struct Metrics {
 };
 Metrics measure(const Plan& plan, const TaskGraph& graph, const std::vector<TaskCost>& costs,
                 const Trace& trace);
+
+// What one step of any graph is for.
+struct StepWork {
+  std::int64_t tokens = 0;
+  platform::Flops flops;          // of the model, without recomputation
+  platform::FlopsPerSecond peak;  // of the GPUs that share it; 0: not known
+};
+// All but `memory`.
+Metrics measure_pace(const platform::Machine& machine, const StepWork& work, const TaskGraph& graph,
+                     const std::vector<TaskCost>& costs, const Trace& trace);
+
+// Of the first `gpus` GPUs together, for products in that precision; 0 where one is not known.
+platform::FlopsPerSecond peak_of(const platform::Machine& machine, std::size_t gpus,
+                                 platform::Precision precision);
 
 }  // namespace offstage::scheduler

@@ -39,8 +39,8 @@ Bound estimated_bound(const Plan& plan, const Profile& profile) {
   const Plan of_two = with_micro_batches(plan, 2);
   const TaskGraph graph = make_step_graph(of_two, 1);
   const auto costs = make_costs(of_two, profile, graph);
-  const auto both = resource_work(of_two, graph, costs);
-  const auto second = resource_work(of_two, graph, of_second_micro_batch(graph, costs));
+  const auto both = resource_work(of_two.machine, graph, costs);
+  const auto second = resource_work(of_two.machine, graph, of_second_micro_batch(graph, costs));
   const auto further = static_cast<double>(plan.micro_batches() - 2);
   Bound bound;
   std::size_t busiest = 0;

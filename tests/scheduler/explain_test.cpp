@@ -21,7 +21,7 @@ TEST_CASE("the longest of the resources' bounds is the plan's bound", "[schedule
   const TaskGraph graph = make_step_graph(plan, 3);
   const auto costs = make_costs(plan, exact_profile(), graph);
   const auto bounds = resource_bounds(plan, graph, costs);
-  const Bound bound = step_bound(plan, graph, costs);
+  const Bound bound = step_bound(plan.machine, graph, costs);
   REQUIRE_FALSE(bounds.empty());
   CHECK(bounds.front().seconds == bound.seconds);
   for (std::size_t i = 1; i < bounds.size(); ++i) {

@@ -56,21 +56,21 @@ TEST_CASE("the bound is the chain of one more step when tasks wait for each othe
   // A fetch alone takes 3 s, compute 5 s: two chained steps 16 s, one 8 s. The uplink carries
   // 60 B a step in 6 s.
   const Run run = two_steps({5.0}, true);
-  const Bound bound = step_bound(run.plan, run.graph, run.costs);
+  const Bound bound = step_bound(run.plan.machine, run.graph, run.costs);
   CHECK(bound.seconds.value == Approx(8.0));
   CHECK(bound.by == "critical path");
 }
 
 TEST_CASE("the bound is the busiest link when steps overlap", "[scheduler][unit]") {
   const Run run = two_steps({5.0}, false);
-  const Bound bound = step_bound(run.plan, run.graph, run.costs);
+  const Bound bound = step_bound(run.plan.machine, run.graph, run.costs);
   CHECK(bound.seconds.value == Approx(6.0));
   CHECK(bound.by == "link down");
 }
 
 TEST_CASE("the bound is the busiest engine when its work is the most", "[scheduler][unit]") {
   const Run run = two_steps({7.0}, false);
-  const Bound bound = step_bound(run.plan, run.graph, run.costs);
+  const Bound bound = step_bound(run.plan.machine, run.graph, run.costs);
   CHECK(bound.seconds.value == Approx(7.0));
   CHECK(bound.by == "gpu0.compute");
 }
@@ -79,7 +79,7 @@ TEST_CASE("what caps each flow by itself bounds nothing together", "[scheduler][
   Run run = two_steps({1.0}, false);
   for (auto& link : run.plan.machine.links) link.caps_each_flow = true;
   // Left are the engines: 3 s of fetching each.
-  CHECK(step_bound(run.plan, run.graph, run.costs).seconds.value == Approx(3.0));
+  CHECK(step_bound(run.plan.machine, run.graph, run.costs).seconds.value == Approx(3.0));
 }
 
 TEST_CASE("metrics describe the steady state", "[scheduler][unit]") {

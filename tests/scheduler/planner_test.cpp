@@ -27,7 +27,8 @@ std::vector<Seconds> bounds(std::span<const Plan> plans) {
   std::vector<Seconds> steps;
   for (const auto& plan : plans) {
     const auto graph = make_step_graph(plan, 1);
-    steps.push_back(step_bound(plan, graph, make_costs(plan, exact_profile(), graph)).seconds);
+    steps.push_back(
+        step_bound(plan.machine, graph, make_costs(plan, exact_profile(), graph)).seconds);
   }
   return steps;
 }
