@@ -12,6 +12,7 @@
 #include "cli/data_folder.h"
 #include "cli/output.h"
 #include "cli/planning.h"
+#include "cli/system_planning.h"
 #include "platform/error.h"
 #include "scheduler/plan_file.h"
 
@@ -61,6 +62,7 @@ CapacityAnswer ask(const Question& question, const std::string& models) {
 int run(const CapacityOptions& options) {
   const auto directories = data_directories(find_data_folder(options.common.data));
   const Question question = read_question(options.file, directories);
+  require_own_method(question.config, "capacity");
   const CapacityAnswer capacity = ask(question, directories.models);
   if (capacity.plan && !options.out.empty()) {
     scheduler::write_plan(capacity.plan->plan, options.out);

@@ -12,6 +12,9 @@
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/planning.h"
+#include "cli/system_planning.h"
+#include "cli/system_report.h"
+#include "platform/error.h"
 #include "scheduler/plan_file.h"
 #include "sim/evaluate.h"
 
@@ -46,9 +49,31 @@ CLI::App* describe(CLI::App& app, PlanOptions& options) {
   return command;
 }
 
+// The system that the config names, as its users run it.
+int run_system(const PlanOptions& options, const scheduler::RunConfig& config) {
+  if (options.explain || !options.out.empty()) {
+    throw Error(ErrorCode::bad_usage,
+                "--explain and --out are for offstage's own plans, not for a published system");
+  }
+  const auto plan = plan_system(config);
+  std::optional<SimulatedSystem> prediction;
+  if (plan.memory.fits()) prediction = simulate_system(plan, config.profile);
+  const SystemReport report{.plan = plan,
+                            .prediction = prediction ? &*prediction : nullptr,
+                            .profile = config.profile.name,
+                            .assumed = assumed_numbers(config.machine, config.profile)};
+  if (options.common.json) {
+    print_json(system_plan_json(report));
+  } else {
+    print_text(describe_system_plan(report));
+  }
+  return plan.memory.fits() ? kDone : kAnswerIsNo;
+}
+
 int run(const PlanOptions& options) {
   const auto directories = data_directories(find_data_folder(options.common.data));
   const Question question = read_question(options.file, directories);
+  if (question.config.system) return run_system(options, question.config);
   const scheduler::PlanningResult result = answer(question);
   std::optional<Simulated> prediction;
   if (result.fits) {

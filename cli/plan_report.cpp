@@ -118,6 +118,8 @@ std::string describe_prediction(const PlanReport& report) {
   return text + describe_assumptions(report.assumed);
 }
 
+}  // namespace
+
 json memory_json(const Ledger& ledger) {
   json pools = json::array();
   for (const PoolLedger& pool : ledger.pools) {
@@ -137,8 +139,6 @@ json memory_json(const Ledger& ledger) {
   }
   return pools;
 }
-
-}  // namespace
 
 std::string join_names(const std::vector<std::string>& names) {
   if (names.size() > 2) return names.front() + " to " + names.back();

@@ -18,6 +18,9 @@ std::string describe_workload(const scheduler::Plan& plan);
 // One table for each set of pools that are alike.
 std::string describe_memory(const scheduler::Ledger& ledger);
 
+// [{pool, capacity_bytes, total_bytes, loading_bytes, free_bytes, lines[]}]
+nlohmann::json memory_json(const scheduler::Ledger& ledger);
+
 // Each knob's value, and why when the search chose it.
 std::string describe_strategy(const scheduler::Plan& plan);
 

@@ -101,10 +101,9 @@ scheduler::PlanningResult answer(const Question& question) {
   return result;
 }
 
-void require_fit(const scheduler::PlanningResult& result) {
-  if (result.fits) return;
-  throw Error(ErrorCode::does_not_fit,
-              "the plan does not fit: " + result.plan.memory.shortfall_message());
+void require_fit(const scheduler::Ledger& memory) {
+  if (memory.fits()) return;
+  throw Error(ErrorCode::does_not_fit, "the plan does not fit: " + memory.shortfall_message());
 }
 
 Simulated simulate_plan(const Plan& plan, const Profile& profile, std::uint32_t steps) {

@@ -36,7 +36,7 @@ scheduler::Evaluate simulator_of(const scheduler::Profile& profile, int workers)
 Error placed(const Error& error, const std::string& file);
 
 // Errors: Error(does_not_fit) with the pool, the shortfall and the pool's lines.
-void require_fit(const scheduler::PlanningResult& result);
+void require_fit(const scheduler::Ledger& memory);
 
 struct Simulated {
   scheduler::TaskGraph graph;

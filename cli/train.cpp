@@ -11,6 +11,7 @@
 #include "cli/data_folder.h"
 #include "cli/output.h"
 #include "cli/planning.h"
+#include "cli/system_planning.h"
 #include "cli/temporary_file.h"
 #include "platform/error.h"
 #include "platform/format.h"
@@ -59,6 +60,7 @@ Error wrong_config(const std::string& file, const std::string& message) {
 // The config's plan, or the one of --plan with the config's `train` section.
 Question read_inputs(const TrainOptions& options, const scheduler::DataDirectories& directories) {
   Question question = read_question(options.config, directories);
+  require_own_method(question.config, "train");
   if (question.plan) {
     throw wrong_config(options.config,
                        fmt::format("this is a plan: what to train on is in the run config it was "
@@ -84,7 +86,7 @@ int run(const TrainOptions& options) {
   const Question question = read_inputs(options, directories);
   require_companion();
   const scheduler::PlanningResult result = answer(question);
-  require_fit(result);
+  require_fit(result.plan.memory);
 
   std::optional<TemporaryFile> temporary;
   std::string plan_file = options.plan;

@@ -1,5 +1,6 @@
 #include "scheduler/run_config.h"
 
+#include <cstdint>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -69,6 +70,13 @@ Profile default_profile_of(const Machine& machine, const DataDirectories& direct
   }
 }
 
+// The one that is named; else that of the software which the strategy is about.
+Profile profile_for(const Node& root, const RunConfig& config, const DataDirectories& directories) {
+  if (const auto named = root.find("profile")) return read_profile_of(*named, directories);
+  if (!config.system) return default_profile_of(config.machine, directories);
+  return load_profile(systems::default_profile(config.system->system), directories.profiles);
+}
+
 RunConfig from_plan(const Document& document, const DataDirectories& directories) {
   RunConfig config;
   config.machine = read_machine_of(plan_platform(document), directories);
@@ -84,11 +92,15 @@ RunConfig from_config(const Document& document, const DataDirectories& directori
   root.allow_keys({"platform", "profile", "workload", "strategy", "train"});
   RunConfig config;
   config.machine = read_machine_of(root.at("platform"), directories);
-  const auto profile = root.find("profile");
-  config.profile = profile ? read_profile_of(*profile, directories)
-                           : default_profile_of(config.machine, directories);
+  const auto strategy = root.find("strategy");
+  if (strategy && strategy->is_map() && strategy->find("system")) {
+    const auto gpus = static_cast<std::int64_t>(config.machine.gpus.size());
+    config.system = systems::read_system_strategy(*strategy, gpus);
+  } else if (strategy) {
+    config.strategy = read_strategy(*strategy);
+  }
+  config.profile = profile_for(root, config, directories);
   config.workload = workloads::read_workload(root.at("workload"), directories.models);
-  if (const auto strategy = root.find("strategy")) config.strategy = read_strategy(*strategy);
   if (const auto train = root.find("train")) {
     config.train = read_train(*train);
     try {

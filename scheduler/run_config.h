@@ -8,6 +8,7 @@
 #include "platform/machine.h"
 #include "scheduler/profile.h"
 #include "scheduler/strategy.h"
+#include "scheduler/systems/system_strategy.h"
 #include "scheduler/train_config.h"
 #include "workloads/workload.h"
 
@@ -26,6 +27,8 @@ struct RunConfig {
   Profile profile;
   workloads::Workload workload;
   StrategyRequest strategy;
+  // Instead of our own method, `strategy: {system: ...}`.
+  std::optional<systems::SystemStrategy> system;
   std::optional<TrainConfig> train;
 };
 

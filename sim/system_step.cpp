@@ -9,7 +9,6 @@
 #include "scheduler/strategy.h"
 #include "scheduler/trace.h"
 #include "sim/process_pool.h"
-#include "sim/simulate.h"
 
 namespace offstage::sim {
 
@@ -24,11 +23,7 @@ constexpr int kSubmitAhead = 16;
 // The step, then kind and busy seconds in pairs.
 std::vector<double> step_of(const SystemCase& question) {
   const auto step = make_system_graph(*question.plan, *question.profile);
-  const auto result = simulate_here({.machine = question.plan->machine,
-                                     .graph = step.graph,
-                                     .costs = step.costs,
-                                     .policy = scheduler::PolicyKind::planned,
-                                     .submit_ahead = kSubmitAhead});
+  const auto result = simulate_here(simulation_of(*question.plan, step));
   std::map<TaskKind, double> busy;
   for (TaskId task = 0; task < step.graph.size(); ++task) {
     if (step.graph.tasks[task].gpu != 0) continue;
@@ -44,6 +39,15 @@ std::vector<double> step_of(const SystemCase& question) {
 }
 
 }  // namespace
+
+Simulation simulation_of(const scheduler::systems::SystemPlan& plan,
+                         const scheduler::systems::CostedGraph& step) {
+  return {.machine = plan.machine,
+          .graph = step.graph,
+          .costs = step.costs,
+          .policy = scheduler::PolicyKind::planned,
+          .submit_ahead = kSubmitAhead};
+}
 
 std::vector<SystemStep> simulate_systems(std::span<const SystemCase> cases, int workers) {
   std::vector<ProcessJob> jobs;

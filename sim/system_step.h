@@ -7,12 +7,17 @@
 #include "scheduler/profile.h"
 #include "scheduler/systems/system_plan.h"
 #include "scheduler/task_graph.h"
+#include "sim/simulate.h"
 
 // How long a published system's step takes on the simulator, and where its time goes.
 //
 //   const auto steps = simulate_systems({{&plan, &profile}}, default_workers());
 //   steps[0].step;   // seconds
 namespace offstage::sim {
+
+// Of one step, as these systems submit it: in program order. Borrows both.
+Simulation simulation_of(const scheduler::systems::SystemPlan& plan,
+                         const scheduler::systems::CostedGraph& step);
 
 // Borrows both.
 struct SystemCase {

@@ -216,6 +216,25 @@ void require_consistent(const SystemStrategy& strategy, std::int64_t gpus) {
   }
 }
 
+std::string default_profile(System system) {
+  switch (system) {
+    case System::megatron:
+      return "megatron-2021";
+    case System::ddp:
+    case System::fsdp:
+      return "fsdp-2023";
+    case System::zero1:
+    case System::zero2:
+    case System::zero3:
+    case System::zero_offload:
+    case System::zero3_offload:
+    case System::patrickstar:
+    case System::harmony:
+      break;
+  }
+  return "deepspeed-offload";
+}
+
 std::string to_string(System system) { return text_of(kSystems, system); }
 std::string to_string(Place place) { return text_of(kPlaces, place); }
 std::string to_string(Recompute recompute) { return text_of(kRecomputes, recompute); }

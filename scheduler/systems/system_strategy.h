@@ -65,6 +65,9 @@ SystemStrategy read_system_strategy(const platform::Node& node, std::int64_t gpu
 // parameters off the GPU without sharding 3, ...
 void require_consistent(const SystemStrategy& strategy, std::int64_t gpus);
 
+// The profile of the software that is usually meant: a name in calibration/profiles.
+std::string default_profile(System system);
+
 std::string to_string(System system);
 std::string to_string(Place place);
 std::string to_string(Recompute recompute);
