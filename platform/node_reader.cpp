@@ -331,6 +331,21 @@ class NodeReader {
     if (machine_.gpus.size() > 1 || root_.find("collectives")) {
       machine_.collectives = read_collectives(root_.at("collectives"));
     }
+    const std::size_t measured = root_.at("gpus").items().size(), kept = machine_.gpus.size();
+    if (kept > 1 && kept < measured) scale_collectives(measured, kept);
+  }
+
+  // The curves are of all GPUs in the file. Fewer of them have the same bus bandwidth, as
+  // nccl-tests defines it: each sends and receives (n-1)/n of the buffer.
+  void scale_collectives(std::size_t measured, std::size_t kept) {
+    const auto part = [](std::size_t n) {
+      return static_cast<double>(n - 1) / static_cast<double>(n);
+    };
+    for (CollectiveCurve& curve : machine_.collectives) {
+      for (auto& [bytes, time] : curve.points.value) time = time * (part(kept) / part(measured));
+      curve.points.source +=
+          fmt::format("; for {} of {} GPUs at the same bus bandwidth", kept, measured);
+    }
   }
 
   void read_drives() {

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,7 @@ std::int64_t resident_kib() {
   return 0;
 }
 
-TEST_CASE("500 steps more take no more memory", "[exec][slow]") {
+TEST_CASE("1,200 steps more take no more memory", "[exec][slow]") {
   const TextFile text(2000);
   const auto plan = scheduler::make_plan(offstage::testing::bare_machine(2, 1, 2),
                                          workload(byte_model(gpt2_model()), 8),
@@ -40,8 +42,13 @@ TEST_CASE("500 steps more take no more memory", "[exec][slow]") {
   Trainer trainer(plan, config, {});
   trainer.train(300);
   const auto early = trainer.memory();
-  const std::int64_t resident = resident_kib();
-  const auto late = trainer.train(500).memory;
+  std::int64_t least_growth = std::numeric_limits<std::int64_t>::max();
+  for (int stretch = 0; stretch < 3; ++stretch) {
+    const std::int64_t resident = resident_kib();
+    trainer.train(400);
+    least_growth = std::min(least_growth, resident_kib() - resident);
+  }
+  const auto late = trainer.memory();
   REQUIRE(early.size() == late.size());
   for (std::size_t pool = 0; pool < late.size(); ++pool) {
     INFO(late[pool].pool);
@@ -50,9 +57,10 @@ TEST_CASE("500 steps more take no more memory", "[exec][slow]") {
     CHECK(late[pool].peak.value == late[pool].planned.value);
   }
   // What no arena counts (task graphs, the C library's own): a leak of one task's name, 64 bytes,
-  // would be 500 steps x 60 tasks x 64 bytes = 1.9 MB. Measured 0.4 MB here, and nothing more from
-  // step 1000 on: threads come and go with each window, and the C library keeps pages for them.
-  CHECK(resident_kib() - resident < 1024);
+  // would be 400 steps x 60 tasks x 64 bytes = 1.5 MB in every stretch. Threads come and go with
+  // each window, and the C library keeps pages for them now and then: 0.4 to 1.05 MB were seen in a
+  // single stretch, so that only what grows in all of them is a leak.
+  CHECK(least_growth < 1024);
 }
 
 }  // namespace

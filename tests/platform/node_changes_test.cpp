@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "platform/collective.h"
 #include "platform/machine_reader.h"
 #include "tests/platform/small_machine.h"
 #include "tests/support/temporary_path.h"
@@ -61,6 +62,10 @@ TEST_CASE("a run config takes some GPUs of a machine, by number or by name", "[p
   REQUIRE(spread.gpus.size() == 2);
   CHECK(spread.gpus[0].name == "gpu0");  // in the file's order
   CHECK(spread.gpus[1].socket == 1);
+  // The file's curve is of eight GPUs: 4413.4 us for 1 GiB gathered, of which each receives 7/8. Of
+  // two each receives 1/2, at the same rate.
+  CHECK(collective_time(spread, CollectiveKind::all_gather, gibibytes(1)).value ==
+        Approx(4413.4e-6 * (1.0 / 2.0) / (7.0 / 8.0)));
 }
 
 TEST_CASE("a run config sets the memory of GPUs and of the host", "[platform][unit]") {
