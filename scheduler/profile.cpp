@@ -97,7 +97,7 @@ void append(std::string& text, const char* key, double value, const std::string&
 Profile load_profile(const std::string& name_or_path, const std::string& profiles_directory) {
   const Document document = Document::load(path_of(name_or_path, profiles_directory));
   const Node root = document.root();
-  std::vector<std::string> keys{"name"};
+  std::vector<std::string> keys{"name", "offload"};
   for (const auto& key : kTimeKeys) keys.emplace_back(key.name);
   for (const auto& key : kNumberKeys) keys.emplace_back(key.name);
   root.allow_keys(keys);
@@ -113,6 +113,7 @@ Profile load_profile(const std::string& name_or_path, const std::string& profile
     profile.*key.member = read_sourced<double>(
         root.at(key.name), [&](const Node& value) { return value.number(key.low, key.high); });
   }
+  if (const auto node = root.find("offload")) profile.offload = read_offload_stack(*node);
   return profile;
 }
 
@@ -126,6 +127,7 @@ void write_profile(const Profile& profile, const std::string& path) {
     const auto& number = profile.*key.member;
     append(text, key.name, number.value, number.source, number.confidence);
   }
+  if (profile.offload) text += offload_stack_text(*profile.offload);
   std::ofstream file(path, std::ios::trunc);
   file << text << std::flush;
   if (!file) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "platform/machine.h"
+#include "scheduler/offload_stack.h"
 
 // Numbers that belong to a software stack rather than to a machine: how close its kernels come to
 // the machine's tables, how many bytes its optimizer moves, how fast its host code launches. Read
@@ -23,6 +25,8 @@ struct Profile {
   platform::Sourced<double> optimizer_bytes_per_parameter_f32;
   platform::Sourced<double> optimizer_efficiency;      // of the route's narrowest link
   platform::Sourced<platform::Seconds> task_overhead;  // of the executor, on each task's engine
+  // Of software that others wrote and that keeps state in CPU memory.
+  std::optional<OffloadStack> offload;
 };
 
 // Errors: Error(bad_input) with place, as document.h.

@@ -1,6 +1,7 @@
 #include "scheduler/systems/graph_writer.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,6 +43,22 @@ RouteId route_among(const SystemPlan& plan, const Gpus& gpus) {
 void add_flow(TaskCost& cost, const Machine& machine, RouteId route, Seconds alone) {
   cost.route = route;
   cost.amount = alone.value * route_rate(machine, route).value;
+}
+
+// What one process's threads need, whatever memory delivers.
+Seconds cpu_update_time(const SystemPlan& plan, const Profile& profile, std::int64_t elements) {
+  if (!profile.offload) return {};
+  int cores = 0;
+  for (const auto& socket : plan.machine.sockets) cores += socket.cores;
+  const std::int64_t processes = plan.gpus();
+  std::int64_t threads = std::max<std::int64_t>(1, cores / processes);
+  if (plan.strategy.optimizer_threads > 0) {
+    threads = std::min(threads, plan.strategy.optimizer_threads);
+  } else if (processes > 1 && profile.offload->threads.value == OptimizerThreads::one) {
+    threads = 1;
+  }
+  return profile.offload->core_time_per_parameter.value *
+         (static_cast<double>(elements) / static_cast<double>(threads));
 }
 
 }  // namespace
@@ -149,17 +166,24 @@ TaskId GraphWriter::send(const Gpus& from, const Gpus& to, Bytes bytes, const Af
   return add(task, engines, after, cost);
 }
 
-TaskId GraphWriter::copy(TaskKind kind, Payload payload, std::size_t gpu, Bytes bytes,
-                         const After& after) {
-  const auto& device = plan_.machine.gpus[gpu];
-  Task task = make_task(kind, payload, gpu);
-  task.bytes = bytes;
-  const bool fetch = kind == TaskKind::fetch;
+TaskId GraphWriter::copy(const Copy& copy, const After& after) {
+  const auto& device = plan_.machine.gpus[copy.gpu];
+  Task task = make_task(copy.kind, copy.payload, copy.gpu);
+  task.bytes = copy.bytes;
+  const bool fetch = copy.kind == TaskKind::fetch;
   TaskCost cost;
   cost.exclusive = profile_.task_overhead.value;
   cost.route = (fetch ? device.h2d : device.d2h)[device.socket];
-  cost.amount = static_cast<double>(bytes.value);
-  return add(task, {fetch ? engines_[gpu].h2d : engines_[gpu].d2h}, after, cost);
+  cost.amount = static_cast<double>(copy.bytes.value);
+  std::vector<EngineId> engines{fetch ? engines_[copy.gpu].h2d : engines_[copy.gpu].d2h};
+  const bool pageable = !plan_.strategy.pinned_memory && profile_.offload;
+  if (pageable) {
+    const Seconds staged = copy.bytes / profile_.offload->pageable_copy.value;
+    const Seconds flow{cost.amount / route_rate(plan_.machine, *cost.route).value};
+    if (flow < staged) cost.exclusive += staged - flow;
+  }
+  if (pageable || copy.beside == Beside::nothing) engines.push_back(engines_[copy.gpu].compute);
+  return add(task, engines, after, cost);
 }
 
 TaskId GraphWriter::drive(TaskKind kind, std::size_t gpu, Bytes bytes, const After& after) {
@@ -186,15 +210,29 @@ TaskId GraphWriter::update_on_gpu(std::size_t gpu, std::int64_t elements, const 
   return add(task, {engines_[gpu].compute}, after, cost);
 }
 
+// Cores or memory, whichever is slower: the processes update at the same time, so that those of a
+// socket share its memory alike.
 TaskId GraphWriter::update_on_cpu(std::size_t gpu, std::int64_t elements, const After& after) {
-  const auto& socket = plan_.machine.sockets[plan_.machine.gpus[gpu].socket];
+  const auto& machine = plan_.machine;
+  const auto& socket = machine.sockets[machine.gpus[gpu].socket];
   Task task = make_task(TaskKind::update, Payload::none, gpu);
   task.elements = elements;
   TaskCost cost;
   cost.exclusive = profile_.task_overhead.value;
-  cost.route = socket.optimizer;
   cost.amount = static_cast<double>(elements) * profile_.optimizer_bytes_per_parameter_bf16.value /
                 profile_.optimizer_efficiency.value;
+  const auto beside = std::ranges::count_if(
+      std::span(machine.gpus).first(engines_.size()),
+      [&](const platform::Gpu& other) { return other.socket == machine.gpus[gpu].socket; });
+  const Seconds by_memory{cost.amount * static_cast<double>(beside) /
+                          route_rate(machine, socket.optimizer).value};
+  const Seconds by_cores = cpu_update_time(plan_, profile_, elements);
+  if (by_memory < by_cores) {
+    cost.exclusive += by_cores;
+    cost.amount = 0.0;
+  } else {
+    cost.route = socket.optimizer;
+  }
   return add(task, {engines_[gpu].optimizer}, after, cost);
 }
 

@@ -31,6 +31,14 @@ using After = std::vector<TaskId>;
 // Whether a collective or copy leaves the GPUs' compute engines to others meanwhile.
 enum class Beside { compute, nothing };
 
+struct Copy {
+  TaskKind kind = TaskKind::fetch;
+  Payload payload = Payload::weights;
+  std::size_t gpu = 0;
+  platform::Bytes bytes;
+  Beside beside = Beside::compute;
+};
+
 class GraphWriter {
  public:
   GraphWriter(const SystemPlan& plan, const Profile& profile);
@@ -47,9 +55,9 @@ class GraphWriter {
   // A boundary activation from each of `from` to its partner in `to`.
   TaskId send(const Gpus& from, const Gpus& to, platform::Bytes bytes, const After& after);
 
-  // fetch or offload over PCIe, between a GPU and the memory of its own socket.
-  TaskId copy(TaskKind kind, Payload payload, std::size_t gpu, platform::Bytes bytes,
-              const After& after);
+  // fetch or offload over PCIe, between a GPU and the memory of its own socket. Where the memory is
+  // not pinned the process waits for it, and gives the GPU nothing else to do.
+  TaskId copy(const Copy& copy, const After& after);
   // read or write of state on the drive of a GPU, to or from the memory of its socket.
   TaskId drive(TaskKind kind, std::size_t gpu, platform::Bytes bytes, const After& after);
 

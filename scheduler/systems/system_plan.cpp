@@ -9,8 +9,13 @@
 
 #include "platform/collective.h"
 #include "platform/error.h"
+#include "scheduler/systems/data_parallel.h"
+#include "scheduler/systems/graph_writer.h"
+#include "scheduler/systems/harmony.h"
 #include "scheduler/systems/megatron.h"
+#include "scheduler/systems/patrickstar.h"
 #include "scheduler/systems/system_ledger.h"
+#include "scheduler/systems/zero3.h"
 #include "workloads/model.h"
 #include "workloads/tensor_slice.h"
 
@@ -154,16 +159,24 @@ CostedGraph make_system_graph(const SystemPlan& plan, const Profile& profile) {
   GraphWriter writer(plan, profile);
   switch (plan.strategy.system) {
     case System::megatron:
+      write_megatron_step(plan, writer);
+      break;
     case System::ddp:
     case System::zero1:
     case System::zero2:
+    case System::zero_offload:
+      write_data_parallel_step(plan, writer);
+      break;
     case System::zero3:
     case System::fsdp:
-    case System::zero_offload:
     case System::zero3_offload:
+      write_zero3_step(plan, writer);
+      break;
     case System::patrickstar:
+      write_patrickstar_step(plan, profile, writer);
+      break;
     case System::harmony:
-      write_megatron_step(plan, writer);
+      write_harmony_step(plan, writer);
       break;
   }
   return writer.take();

@@ -30,8 +30,8 @@ constexpr std::array<Name<System>, 10> kSystems{{{System::ddp, "ddp"},
                                                  {System::megatron, "megatron"},
                                                  {System::patrickstar, "patrickstar"},
                                                  {System::harmony, "harmony"}}};
-constexpr std::array<Name<Place>, 3> kPlaces{
-    {{Place::gpu, "gpu"}, {Place::cpu, "cpu"}, {Place::nvme, "nvme"}}};
+constexpr std::array<Name<Place>, 4> kPlaces{
+    {{Place::gpu, "gpu"}, {Place::cpu, "cpu"}, {Place::nvme, "nvme"}, {Place::automatic, "auto"}}};
 constexpr std::array<Name<Recompute>, 3> kRecomputes{
     {{Recompute::none, "none"}, {Recompute::selective, "selective"}, {Recompute::full, "full"}}};
 
@@ -69,12 +69,13 @@ constexpr std::array<Count, 4> kSizes{{{"data", 1, &SystemStrategy::data},
                                        {"tensor", 1, &SystemStrategy::tensor},
                                        {"pipeline", 1, &SystemStrategy::pipeline},
                                        {"micro_batch", 1, &SystemStrategy::micro_batch}}};
-constexpr std::array<Count, 5> kElements{
+constexpr std::array<Count, 6> kElements{
     {{"bucket_elements", 0, &SystemStrategy::bucket_elements},
      {"prefetch_elements", 0, &SystemStrategy::prefetch_elements},
      {"live_elements", 0, &SystemStrategy::live_elements},
      {"persistent_elements", 0, &SystemStrategy::persistent_elements},
-     {"sub_group_elements", 0, &SystemStrategy::sub_group_elements}}};
+     {"sub_group_elements", 0, &SystemStrategy::sub_group_elements},
+     {"optimizer_threads", 0, &SystemStrategy::optimizer_threads}}};
 
 // The sizes that a map leaves out, so that all GPUs are used.
 void complete_sizes(const Node& map, std::int64_t gpus, SystemStrategy& strategy) {
@@ -118,10 +119,14 @@ SystemStrategy default_strategy(System system, std::int64_t gpus) {
       strategy.sharding = 3;
       break;
     case System::zero3_offload:
-    case System::patrickstar:
       strategy.sharding = 3;
       strategy.parameters = Place::cpu;
       strategy.optimizer = Place::cpu;
+      break;
+    case System::patrickstar:
+      strategy.sharding = 3;
+      strategy.parameters = Place::automatic;
+      strategy.optimizer = Place::automatic;
       break;
     case System::harmony:
       strategy.parameters = Place::cpu;
@@ -208,8 +213,16 @@ void require_consistent(const SystemStrategy& strategy, std::int64_t gpus) {
   if (megatron && (strategy.sharding > 1 || strategy.optimizer != Place::gpu)) {
     throw contradiction("megatron shares at most the optimizer's state (sharding 1), on GPUs");
   }
-  if (strategy.activations == Place::nvme) {
-    throw contradiction("activations wait on gpu or cpu, not on nvme");
+  if (strategy.activations != Place::gpu && strategy.activations != Place::cpu) {
+    throw contradiction(
+        fmt::format("activations wait on gpu or cpu, not on {}", to_string(strategy.activations)));
+  }
+  const bool places = strategy.parameters == Place::automatic;
+  if (places != (strategy.optimizer == Place::automatic) ||
+      (places && strategy.system != System::patrickstar)) {
+    throw contradiction(
+        "parameters and optimizer are placed by the system (auto) together, and by "
+        "patrickstar only");
   }
   if (strategy.activations == Place::cpu && strategy.recompute != Recompute::full) {
     throw contradiction("activations on cpu are the inputs of blocks: they need recompute full");

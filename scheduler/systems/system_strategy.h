@@ -22,7 +22,7 @@ enum class System {
   harmony,        // packs of layers swap through the GPUs, each pack's micro-batches together
 };
 
-enum class Place { gpu, cpu, nvme };
+enum class Place { gpu, cpu, nvme, automatic };  // automatic: patrickstar moves chunks
 
 // What backward computes again: nothing; attention's core (Korthikanti et al., arXiv 2205.05198);
 // every block from its input.
@@ -49,6 +49,8 @@ struct SystemStrategy {
   std::int64_t persistent_elements = 0;
   // With the optimizer on CPU or NVMe: elements updated, or on the way, at once.
   std::int64_t sub_group_elements = 0;
+  // Threads of each process's optimizer on the CPU; 0: what the profile says its launcher sets.
+  std::int64_t optimizer_threads = 0;
 };
 
 // `default_strategy` of a system on so many GPUs: all of them data parallel (megatron: tensor

@@ -110,3 +110,25 @@ TEST_CASE("a profile that can't be written says so", "[scheduler][unit]") {
   CHECK_THROWS_WITH(write_profile(exact_profile(), "/nonexistent-folder/profile.yaml"),
                     Catch::Contains("/nonexistent-folder/profile.yaml"));
 }
+
+TEST_CASE("a profile of offloading software keeps its section when written and read",
+          "[scheduler][unit]") {
+  Profile profile = exact_profile();
+  CHECK_FALSE(profile.offload);
+  profile.offload = OffloadStack{{OptimizerThreads::one, "torchrun", platform::Confidence::high},
+                                 {{2e-9}, "given", platform::Confidence::low},
+                                 {{4.3e9}, "given \"here\"", platform::Confidence::medium},
+                                 {0.9, "given", platform::Confidence::high},
+                                 {0.8, "given", platform::Confidence::assumed}};
+  const TemporaryFile file("offstage-profile-offload.yaml");
+  write_profile(profile, file.path());
+  const auto again = load_profile(file.path(), kProfiles).offload;
+  REQUIRE(again);
+  CHECK(again->threads.value == OptimizerThreads::one);
+  CHECK(again->core_time_per_parameter.value.value == 2e-9);
+  CHECK(again->pageable_copy.value.value == 4.3e9);
+  CHECK(again->pageable_copy.source == "given \"here\"");
+  CHECK(again->gpu_memory_part.value == 0.9);
+  CHECK(again->state_part.value == 0.8);
+  CHECK(again->state_part.confidence == platform::Confidence::assumed);
+}
