@@ -97,7 +97,7 @@ void append(std::string& text, const char* key, double value, const std::string&
 Profile load_profile(const std::string& name_or_path, const std::string& profiles_directory) {
   const Document document = Document::load(path_of(name_or_path, profiles_directory));
   const Node root = document.root();
-  std::vector<std::string> keys{"name", "offload"};
+  std::vector<std::string> keys{"name", "offload", "eager"};
   for (const auto& key : kTimeKeys) keys.emplace_back(key.name);
   for (const auto& key : kNumberKeys) keys.emplace_back(key.name);
   root.allow_keys(keys);
@@ -114,6 +114,7 @@ Profile load_profile(const std::string& name_or_path, const std::string& profile
         root.at(key.name), [&](const Node& value) { return value.number(key.low, key.high); });
   }
   if (const auto node = root.find("offload")) profile.offload = read_offload_stack(*node);
+  if (const auto node = root.find("eager")) profile.eager = read_eager_stack(*node);
   return profile;
 }
 
@@ -128,6 +129,7 @@ void write_profile(const Profile& profile, const std::string& path) {
     append(text, key.name, number.value, number.source, number.confidence);
   }
   if (profile.offload) text += offload_stack_text(*profile.offload);
+  if (profile.eager) text += eager_stack_text(*profile.eager);
   std::ofstream file(path, std::ios::trunc);
   file << text << std::flush;
   if (!file) {

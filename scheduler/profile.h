@@ -4,6 +4,7 @@
 #include <string>
 
 #include "platform/machine.h"
+#include "scheduler/eager_stack.h"
 #include "scheduler/offload_stack.h"
 
 // Numbers that belong to a software stack rather than to a machine: how close its kernels come to
@@ -17,7 +18,8 @@ struct Profile {
   platform::Sourced<platform::Seconds> launch_interval;  // of the stack; the larger of this and the
                                                          // machine's counts
   platform::Sourced<double> gemm_efficiency;             // of the machine's GEMM table, (0, 1.5]
-  platform::Sourced<double> attention_efficiency;        // of the machine's attention table
+  platform::Sourced<double> attention_efficiency;        // of the machine's attention table, or,
+                                                         // unfused, of its GEMM table
   platform::Sourced<double> memory_efficiency;           // of the machine's memory bandwidth
   platform::Sourced<double> transcendental_efficiency;   // the same, for element-wise operations
                                                          // that evaluate tanh or exp
@@ -27,6 +29,8 @@ struct Profile {
   platform::Sourced<platform::Seconds> task_overhead;  // of the executor, on each task's engine
   // Of software that others wrote and that keeps state in CPU memory.
   std::optional<OffloadStack> offload;
+  // Of software that issues its kernels from Python.
+  std::optional<EagerStack> eager;
 };
 
 // Errors: Error(bad_input) with place, as document.h.

@@ -72,8 +72,25 @@ double filled_part(const GpuModel& gpu, Precision precision, const Operation& pr
     if (point.precision != precision) continue;
     smallest = std::min(smallest, static_cast<double>(point.m) * static_cast<double>(point.n));
   }
-  const double elements = static_cast<double>(product.m) * static_cast<double>(product.n);
+  const double side_by_side = product.batched ? static_cast<double>(product.count) : 1.0;
+  const double elements =
+      side_by_side * static_cast<double>(product.m) * static_cast<double>(product.n);
   return std::min(1.0, elements / smallest);
+}
+
+bool odd(const Operation& product) {
+  return product.m % 2 != 0 || product.n % 2 != 0 || product.k % 2 != 0;
+}
+
+// Of the table's rate, for the software's products; those of attention's heads, which are many and
+// thin, have an efficiency of their own.
+double product_efficiency(const Profile& profile, const Operation& product, Precision precision) {
+  double efficiency =
+      product.batched ? profile.attention_efficiency.value : profile.gemm_efficiency.value;
+  if (profile.eager && precision == Precision::bf16 && odd(product)) {
+    efficiency *= profile.eager->odd_gemm_efficiency.value;
+  }
+  return efficiency;
 }
 
 }  // namespace
@@ -133,7 +150,7 @@ FlopsPerSecond attention_rate(const GpuModel& gpu, Precision precision,
   return {std::exp(interpolate(by_head_dim, std::log(static_cast<double>(shape.head_dim))))};
 }
 
-Seconds operation_time(const GpuModel& gpu, const Profile& profile, const Operation& operation,
+Seconds operation_work(const GpuModel& gpu, const Profile& profile, const Operation& operation,
                        Precision precision) {
   const double efficiency = operation.transcendental ? profile.transcendental_efficiency.value
                                                      : profile.memory_efficiency.value;
@@ -141,7 +158,7 @@ Seconds operation_time(const GpuModel& gpu, const Profile& profile, const Operat
   Seconds work = operation.bytes / platform::BytesPerSecond{bandwidth};
   if (operation.kind == OperationKind::gemm) {
     const auto rate = gemm_rate(gpu, precision, operation.m, operation.n, operation.k);
-    const FlopsPerSecond reached{rate.value * profile.gemm_efficiency.value *
+    const FlopsPerSecond reached{rate.value * product_efficiency(profile, operation, precision) *
                                  filled_part(gpu, precision, operation)};
     work = longest(work, operation.flops / reached);
   } else if (operation.kind == OperationKind::attention) {
@@ -150,6 +167,12 @@ Seconds operation_time(const GpuModel& gpu, const Profile& profile, const Operat
     const FlopsPerSecond reached{rate.value * profile.attention_efficiency.value};
     work = longest(work, operation.flops / reached);
   }
+  return work;
+}
+
+Seconds operation_time(const GpuModel& gpu, const Profile& profile, const Operation& operation,
+                       Precision precision) {
+  const Seconds work = operation_work(gpu, profile, operation, precision);
   const Seconds interval = longest(gpu.launch_interval.value, profile.launch_interval.value);
   const Seconds launches = interval * static_cast<double>(operation.kernels);
   return gpu.launches_overlap ? longest(work, launches) : work + launches;

@@ -33,4 +33,9 @@ platform::Seconds operation_time(const platform::GpuModel& gpu, const Profile& p
                                  const workloads::Operation& operation,
                                  platform::Precision precision);
 
+// The same without its launches: what the GPU is busy with it.
+platform::Seconds operation_work(const platform::GpuModel& gpu, const Profile& profile,
+                                 const workloads::Operation& operation,
+                                 platform::Precision precision);
+
 }  // namespace offstage::scheduler

@@ -17,10 +17,25 @@
 //   table.parameters()   // every tensor once, tied ones counted once
 namespace offstage::workloads {
 
+// fused: one kernel that never stores scores. unfused: products, softmax and dropout as kernels of
+// their own, which read and write sequence x sequence scores of every head.
+enum class AttentionKernel { fused, unfused };
+
+// Which kernels the software runs, where the model leaves a choice. By default those of offstage's
+// executor.
+struct Kernels {
+  AttentionKernel attention = AttentionKernel::fused;
+  bool autograd = false;  // results that backward needs are kept, none is computed again
+  bool dropout = false;   // with the masks it keeps; of scores only where they are stored
+  // Moved by the loss in device memory, forward and backward; 0: by a fused kernel each way.
+  std::int64_t loss_bytes_per_logit = 0;
+};
+
 struct Batch {
   std::int64_t micro_batch = 1;      // sequences in one forward
   std::int64_t sequence_length = 0;  // tokens of one sequence
   platform::Precision precision = platform::Precision::bf16;
+  Kernels kernels = {};
 };
 
 struct ParameterTensor {
@@ -38,6 +53,7 @@ struct Operation {
   std::string name;
   OperationKind kind = OperationKind::memory;
   std::int64_t m = 0, n = 0, k = 0, count = 1;
+  bool batched = false;                            // gemm: all `count` in one kernel
   std::int64_t head_dim = 0, sequence_length = 0;  // attention only
   bool causal = false;
   platform::Flops flops;        // of all `count` together

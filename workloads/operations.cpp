@@ -172,6 +172,7 @@ Passes embedding_operations(const Model& model, const Batch& batch) {
   if (model.embedding_norm) {
     builder.norm("embedding_norm", model.hidden);
   }
+  builder.dropout("embedding_dropout", model.hidden);
   return builder.take();
 }
 
@@ -186,7 +187,10 @@ Passes head_operations(const Model& model, const Batch& batch) {
   const std::int64_t chunk = logits_chunk(model.vocab, builder.tokens());
   builder.chunked_linear("lm_head", {model.vocab, model.embedding_dim, model.head_bias}, chunk);
   const std::int64_t logits = builder.tokens() * model.vocab;
-  if (batch.precision == platform::Precision::bf16) {
+  if (batch.kernels.loss_bytes_per_logit > 0) {
+    const std::int64_t bytes = batch.kernels.loss_bytes_per_logit * logits;
+    builder.memory("cross_entropy", bytes / 2, bytes - bytes / 2);
+  } else if (batch.precision == platform::Precision::bf16) {
     // One kernel from bf16 logits to f32 log-probabilities, one from those to the bf16 gradient.
     const std::int64_t bytes = logits * (builder.element() + kLogitBytes);
     builder.memory("cross_entropy", bytes, bytes);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t kGradientBytes = 4;  // accumulated in f32 in both precisions
 constexpr std::int64_t kStatisticBytes = 4;
+constexpr std::int64_t kMaskBytes = 1;  // of dropout, for each element
 
 double product(std::int64_t m, std::int64_t n, std::int64_t k) {
   return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
@@ -40,6 +41,16 @@ Operation gemm_operation(std::string name, Shape shape, std::int64_t element,
   operation.flops = {product(shape.m, shape.n, shape.k)};
   operation.bytes = {element * (shape.m * shape.k + shape.k * shape.n) +
                      result_bytes * shape.m * shape.n};
+  return operation;
+}
+
+// One product for each head of each sequence, all in one kernel.
+Operation batched_gemm(std::string name, Shape shape, std::int64_t element, std::int64_t count) {
+  Operation operation = gemm_operation(std::move(name), shape, element, element);
+  operation.count = count;
+  operation.batched = true;
+  operation.flops = operation.flops * static_cast<double>(count);
+  operation.bytes = operation.bytes * count;
   return operation;
 }
 
@@ -108,6 +119,44 @@ void PassBuilder::expert_linear(const std::string& name, std::int64_t out, std::
 }
 
 void PassBuilder::attention(std::int64_t qk_dim, std::int64_t value_dim) {
+  if (batch_.kernels.attention == AttentionKernel::fused) {
+    fused_attention(qk_dim, value_dim);
+  } else {
+    unfused_attention(qk_dim, value_dim);
+  }
+}
+
+// Note [Attention that stores its scores]
+// Scores are one product for each head over the whole square, causal or not; one kernel scales,
+// masks and normalises them; dropout and the product with the values follow, and the heads' results
+// are copied side by side. Source: Megatron-LM megatron/model/transformer.py, CoreAttention, with
+// its fused softmax (fused_kernels/scaled_masked_softmax.h).
+void PassBuilder::unfused_attention(std::int64_t qk_dim, std::int64_t value_dim) {
+  const std::int64_t s = batch_.sequence_length;
+  const std::int64_t heads = batch_.micro_batch * model_.heads;
+  const std::int64_t scores = heads * s * s;
+  const std::int64_t output = 2 * element_ * tokens_ * model_.heads * value_dim;
+  const std::int64_t inputs =
+      2 * element_ * tokens_ * (model_.heads * qk_dim + model_.kv_heads * (qk_dim + value_dim));
+  forward_.push_back(batched_gemm("attention.scores", {s, s, qk_dim}, element_, heads));
+  forward_.push_back(memory_operation("attention.softmax", 2 * element_ * scores, 1));
+  backward_groups_.push_back(
+      {memory_operation("attention.softmax.backward", 3 * element_ * scores, 1),
+       batched_gemm("attention.scores.queries_gradient", {s, qk_dim, s}, element_, heads),
+       batched_gemm("attention.scores.keys_gradient", {s, qk_dim, s}, element_, heads),
+       memory_operation("attention.join_gradients", inputs, 1)});
+  if (batch_.kernels.dropout) {
+    const std::int64_t bytes = (2 * element_ + kMaskBytes) * scores;
+    memory("attention.dropout", bytes, bytes);
+  }
+  forward_.push_back(batched_gemm("attention.context", {s, value_dim, s}, element_, heads));
+  backward_groups_.push_back(
+      {batched_gemm("attention.context.scores_gradient", {s, s, value_dim}, element_, heads),
+       batched_gemm("attention.context.values_gradient", {s, value_dim, s}, element_, heads)});
+  forward_memory("attention.join", output);
+}
+
+void PassBuilder::fused_attention(std::int64_t qk_dim, std::int64_t value_dim) {
   const std::int64_t query = tokens_ * model_.heads;
   const std::int64_t key = tokens_ * model_.kv_heads;
   const std::int64_t inputs = query * qk_dim + key * (qk_dim + value_dim);
@@ -161,10 +210,19 @@ void PassBuilder::activation(std::int64_t rows, std::int64_t width) {
     operation.transcendental = true;
     return operation;
   };
-  // The result is not kept but computed again in backward.
+  const bool kept = batch_.kernels.autograd;  // else the result is computed again in backward
   if (!model_.gated) {
     forward_.push_back(function(memory_operation("activation", 2 * plane, 1)));
-    backward_groups_.push_back({function(memory_operation("activation.again", 2 * plane, 1)),
+    std::vector<Operation> group{function(memory_operation("activation.backward", 3 * plane, 1))};
+    if (!kept) {
+      group.insert(group.begin(), function(memory_operation("activation.again", 2 * plane, 1)));
+    }
+    backward_groups_.push_back(std::move(group));
+  } else if (kept) {
+    // One by one, as autograd records them.
+    forward_.push_back(function(memory_operation("activation", 2 * plane, 1)));
+    forward_.push_back(memory_operation("gate_product", 3 * plane, 1));
+    backward_groups_.push_back({memory_operation("gate_product.backward", 6 * plane, 2),
                                 function(memory_operation("activation.backward", 3 * plane, 1))});
   } else if (f32()) {
     // Activation (2 planes) and product (3) one by one, exec/llama_block.cpp.
@@ -204,7 +262,22 @@ void PassBuilder::rotary(std::int64_t width) {
 }
 
 void PassBuilder::residual_add(const std::string& name) {
-  const std::int64_t bytes = 3 * element_ * tokens_ * model_.hidden;
+  const std::int64_t elements = tokens_ * model_.hidden;
+  const std::int64_t bytes = 3 * element_ * elements;
+  if (!batch_.kernels.dropout) {
+    memory(name, bytes, bytes);
+    return;
+  }
+  // In one kernel forward; backward masks the gradient of what was added in one of its own.
+  forward_memory(name, bytes + kMaskBytes * elements);
+  backward_groups_.push_back(
+      {memory_operation(name + ".backward", bytes, 1),
+       memory_operation(name + ".mask", (2 * element_ + kMaskBytes) * elements, 1)});
+}
+
+void PassBuilder::dropout(const std::string& name, std::int64_t width) {
+  if (!batch_.kernels.dropout) return;
+  const std::int64_t bytes = (2 * element_ + kMaskBytes) * tokens_ * width;
   memory(name, bytes, bytes);
 }
 

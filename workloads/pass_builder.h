@@ -25,12 +25,15 @@ class PassBuilder {
   void chunked_linear(const std::string& name, const LinearShape& shape, std::int64_t rows);
   // The same for `rows` rows spread evenly over up to `experts` weights of their own.
   void expert_linear(const std::string& name, std::int64_t out, std::int64_t in, std::int64_t rows);
-  // qk_dim and value_dim differ only with latent attention.
+  // qk_dim and value_dim differ only with latent attention. The kernel is the batch's.
   void attention(std::int64_t qk_dim, std::int64_t value_dim);
   void norm(const std::string& name, std::int64_t width);
   void activation(std::int64_t rows, std::int64_t width);
   void rotary(std::int64_t width);
+  // With dropout of what is added, where the batch's software has it.
   void residual_add(const std::string& name);
+  // Of an activation so wide, where the batch's software has it.
+  void dropout(const std::string& name, std::int64_t width);
   // Bytes each way, one kernel each way.
   void memory(const std::string& name, std::int64_t forward_bytes, std::int64_t backward_bytes);
   void forward_memory(const std::string& name, std::int64_t bytes);
@@ -45,6 +48,8 @@ class PassBuilder {
   Passes take();
 
  private:
+  void fused_attention(std::int64_t qk_dim, std::int64_t value_dim);
+  void unfused_attention(std::int64_t qk_dim, std::int64_t value_dim);
   bool f32() const { return batch_.precision == platform::Precision::f32; }
 
   const Model& model_;

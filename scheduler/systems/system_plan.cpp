@@ -148,7 +148,8 @@ SystemPlan make_system_plan(const Machine& machine, const Workload& workload,
                            : workloads::tensor_slice(workload.model, strategy.tensor),
       {.micro_batch = strategy.micro_batch,
        .sequence_length = workload.sequence_length,
-       .precision = workload.precision});
+       .precision = workload.precision,
+       .kernels = profile.eager ? kernels_of(*profile.eager) : workloads::Kernels{}});
   plan.stages = make_stages(plan);
   add_groups(plan);
   plan.memory = make_system_ledger(plan, profile);
