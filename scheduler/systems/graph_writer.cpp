@@ -147,7 +147,12 @@ TaskId GraphWriter::collective(TaskKind kind, Payload payload, const Gpus& gpus,
     engines.push_back(engines_[gpu].collective);
     if (beside == Beside::nothing) engines.push_back(engines_[gpu].compute);
   }
-  return add(task, engines, after, cost);
+  const TaskId id = add(task, engines, after, cost);
+  if (beside == Beside::compute && profile_.eager && profile_.eager->overlap_loss.value > 0.0) {
+    const Seconds lost = lone_time(plan_.machine, cost) * profile_.eager->overlap_loss.value;
+    for (const std::size_t gpu : gpus) hold(gpu, kind, lost, after);
+  }
+  return id;
 }
 
 TaskId GraphWriter::send(const Gpus& from, const Gpus& to, Bytes bytes, const After& after) {
@@ -203,10 +208,11 @@ TaskId GraphWriter::update_on_gpu(std::size_t gpu, std::int64_t elements, const 
   Task task = make_task(TaskKind::update, Payload::none, gpu);
   task.elements = elements;
   const double bandwidth = plan_.machine.gpu_models[device.model].memory_bandwidth.value.value *
-                           profile_.memory_efficiency.value;
+                           profile_.optimizer_efficiency.value;
   TaskCost cost;
-  cost.exclusive = {static_cast<double>(elements) *
-                    profile_.optimizer_bytes_per_parameter_bf16.value / bandwidth / device.speed};
+  if (profile_.eager) cost.exclusive = profile_.eager->step_overhead.value;
+  cost.exclusive += {static_cast<double>(elements) *
+                     profile_.optimizer_bytes_per_parameter_bf16.value / bandwidth / device.speed};
   return add(task, {engines_[gpu].compute}, after, cost);
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
@@ -19,6 +20,23 @@ namespace fs = std::filesystem;
 
 // The profiles that offstage ships; tests run in tests/.
 const char* const kProfiles = "../calibration/profiles";
+
+EagerStack python_stack() {
+  const auto sourced = [](auto value) {
+    return platform::Sourced<decltype(value)>{value, "given", platform::Confidence::high};
+  };
+  EagerStack stack;
+  stack.attention = sourced(workloads::AttentionKernel::unfused);
+  stack.dropout = sourced(true);
+  stack.loss_bytes_per_logit = sourced(std::int64_t{40});
+  stack.forward_launch_interval = sourced(platform::Seconds{1e-4});
+  stack.collective_efficiency = sourced(0.75);
+  stack.collective_wait = sourced(platform::Seconds{2e-4});
+  stack.overlap_loss = sourced(0.25);
+  stack.odd_gemm_efficiency = sourced(0.5);
+  stack.step_overhead = sourced(platform::Seconds{0.125});
+  return stack;
+}
 
 // A file of its own for each test case, gone afterwards.
 class TemporaryFile {
@@ -48,7 +66,7 @@ std::string replaced(std::string text, const std::string& piece, const std::stri
 }  // namespace
 
 TEST_CASE("the shipped profiles read, and every number has a source", "[scheduler][unit]") {
-  for (const std::string name : {"offstage-cuda", "offstage-cpu"}) {
+  for (const std::string name : {"offstage-cuda", "offstage-cpu", "megatron-2021", "fsdp-2023"}) {
     const Profile profile = load_profile(name, kProfiles);
     CHECK(profile.name == name);
     CHECK_FALSE(profile.task_overhead.source.empty());
@@ -72,6 +90,48 @@ TEST_CASE("a profile that is written reads back the same", "[scheduler][unit]") 
   CHECK(back.launch_interval.source == profile.launch_interval.source);
   CHECK(back.launch_interval.confidence == platform::Confidence::low);
   CHECK(back.optimizer_efficiency.value == 1.0);
+}
+
+TEST_CASE("what a profile says of software in Python reads back the same", "[scheduler][unit]") {
+  const TemporaryFile file("offstage-profile-eager.yaml");
+  Profile profile = exact_profile();
+  profile.eager = python_stack();
+  write_profile(profile, file.path());
+  const Profile back = load_profile(file.path(), kProfiles);
+  REQUIRE(back.eager);
+  CHECK(back.eager->attention.value == workloads::AttentionKernel::unfused);
+  CHECK(back.eager->dropout.value);
+  CHECK(back.eager->loss_bytes_per_logit.value == 40);
+  CHECK(back.eager->forward_launch_interval.value.value == 1e-4);
+  CHECK(back.eager->collective_efficiency.value == 0.75);
+  CHECK(back.eager->collective_wait.value.value == 2e-4);
+  CHECK(back.eager->overlap_loss.value == 0.25);
+  CHECK(back.eager->odd_gemm_efficiency.value == 0.5);
+  CHECK(back.eager->step_overhead.value.value == 0.125);
+  CHECK(back.eager->step_overhead.source == "given");
+}
+
+TEST_CASE("a slip in what a profile says of software in Python is refused where it stands",
+          "[scheduler][unit]") {
+  Profile profile = exact_profile();
+  profile.eager = python_stack();
+  const TemporaryFile good("offstage-profile-eager-good.yaml");
+  write_profile(profile, good.path());
+  const std::string text = text_of(good.path());
+  const TemporaryFile bad("offstage-profile-eager-bad.yaml");
+  const std::pair<const char*, const char*> slips[] = {
+      {"value: unfused", "value: unfusd"},
+      {"  overlap_loss:\n    value: 0.25", "  overlap_loss:\n    value: 2"},
+      {"  collective_wait_s:", "  collective_wait:"},
+      {"  dropout:\n    value: true", "  dropout:\n    value: maybe"}};
+  const char* const complaints[] = {"did you mean 'unfused'", "0 to 1", "collective_wait_s",
+                                    "maybe"};
+  for (std::size_t i = 0; i < std::size(slips); ++i) {
+    bad.write(replaced(text, slips[i].first, slips[i].second));
+    INFO(slips[i].second);
+    CHECK_THROWS_WITH(load_profile(bad.path(), kProfiles),
+                      Catch::Contains(complaints[i]) && Catch::Contains(bad.path() + ":"));
+  }
 }
 
 TEST_CASE("a profile with a slip is refused where it stands", "[scheduler][unit]") {

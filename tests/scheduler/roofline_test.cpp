@@ -158,3 +158,38 @@ TEST_CASE("a profile slows kernels down and lengthens launches", "[scheduler][un
   operation.bytes = {1};
   CHECK(operation_time(gpu, profile, operation, Precision::bf16).value == Approx(0.5));
 }
+
+TEST_CASE("16-bit products with an odd size have an efficiency of their own", "[scheduler][unit]") {
+  // 2 x 64 x 65 x 64 FLOP at half of 400 FLOP/s.
+  const auto gpu = gpu_with_products({{Precision::bf16, 64, 64, 64, {400}}});
+  Profile profile = exact_profile();
+  profile.eager.emplace();
+  profile.eager->odd_gemm_efficiency.value = 0.5;
+  Operation product;
+  product.kind = OperationKind::gemm;
+  product.m = product.k = 64;
+  product.n = 65;
+  product.flops = {2.0 * 64 * 65 * 64};
+  const auto seconds = [&] { return operation_work(gpu, profile, product, Precision::bf16).value; };
+  CHECK(seconds() == Approx(product.flops.value / 200.0));
+  product.n = 66;
+  CHECK(seconds() == Approx(product.flops.value / 400.0));
+}
+
+TEST_CASE("products in one kernel fill a GPU together, at attention's efficiency",
+          "[scheduler][unit]") {
+  // One of 32 x 32 fills a quarter of 64 x 64; four of them all of it. At 0.5 of 400 FLOP/s.
+  auto gpu = gpu_with_products({{Precision::bf16, 64, 64, 64, {400}}});
+  gpu.launches_overlap = true;
+  Profile profile = exact_profile();
+  profile.attention_efficiency.value = 0.5;
+  Operation product;
+  product.kind = OperationKind::gemm;
+  product.m = product.n = 32;
+  product.k = 64;
+  product.count = 4;
+  product.batched = true;
+  product.flops = {4.0 * 2 * 32 * 32 * 64};
+  CHECK(operation_work(gpu, profile, product, Precision::bf16).value ==
+        Approx(product.flops.value / 200.0));
+}

@@ -1,5 +1,6 @@
 #include "workloads/operations.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,69 @@ TEST_CASE("grouped queries make the products of keys and values smaller", "[work
   const double attention = 2.0 * 4096.0 * 8192.0;
   CHECK(flops(passes.forward) == 4096.0 * (products + attention));
   CHECK(find(passes.forward, "k").n == 1024);
+}
+
+TEST_CASE("attention that stores its scores reads and writes the whole square",
+          "[workloads][unit]") {
+  // GPT-2: 12 heads of 64. Two sequences of 8: 24 products of 8 x 8 x 64, 24 x 64 = 1536 scores.
+  const Batch batch{.micro_batch = 2,
+                    .sequence_length = 8,
+                    .precision = Precision::bf16,
+                    .kernels = {.attention = AttentionKernel::unfused, .dropout = true}};
+  const Passes passes = block_operations(load("gpt2"), batch, BlockKind::dense);
+  const Operation& scores = find(passes.forward, "attention.scores");
+  CHECK(scores.count == 24);
+  CHECK(scores.batched);
+  CHECK(scores.kernels == 1);
+  CHECK(scores.flops.value == 24.0 * 2.0 * 8.0 * 8.0 * 64.0);
+  CHECK(scores.bytes.value == 24 * 2 * (8 * 64 + 64 * 8 + 8 * 8));
+  // Read and written in 2 bytes; dropout's mask is one byte more.
+  CHECK(find(passes.forward, "attention.softmax").bytes.value == 4 * 1536);
+  CHECK(find(passes.forward, "attention.dropout").bytes.value == 5 * 1536);
+  CHECK(find(passes.backward, "attention.softmax.backward").bytes.value == 6 * 1536);
+  // Products: each forward one has two of its size behind it.
+  const double products = 16.0 * 24.0 * 768.0 * 768.0;
+  const double attention = 24.0 * 4.0 * 8.0 * 8.0 * 64.0;
+  CHECK(flops(passes.forward) == products + attention);
+  CHECK(flops(passes.backward) == 2.0 * (products + attention));
+}
+
+TEST_CASE("dropout masks both residuals and the embedding", "[workloads][unit]") {
+  const Batch batch{.micro_batch = 1,
+                    .sequence_length = 8,
+                    .precision = Precision::bf16,
+                    .kernels = {.dropout = true}};
+  const Passes block = block_operations(load("gpt2"), batch, BlockKind::dense);
+  // 8 x 768 elements: three planes of 2 bytes and a mask; backward masks one plane to another.
+  CHECK(find(block.forward, "ffn_add").bytes.value == 7 * 8 * 768);
+  CHECK(find(block.backward, "ffn_add.mask").bytes.value == 5 * 8 * 768);
+  const Passes embedding = embedding_operations(load("gpt2"), batch);
+  CHECK(find(embedding.forward, "embedding_dropout").bytes.value == 5 * 8 * 768);
+}
+
+TEST_CASE("autograd keeps the activation's result instead of computing it again",
+          "[workloads][unit]") {
+  Batch batch{.micro_batch = 1, .sequence_length = 8, .precision = Precision::bf16};
+  const auto again = [&](const std::string& model) {
+    const Passes passes = block_operations(load(model), batch, BlockKind::dense);
+    return std::ranges::count(passes.backward, "activation.again", &Operation::name);
+  };
+  CHECK(again("gpt2") == 1);
+  CHECK(again("llama-2-7b") == 1);
+  batch.kernels.autograd = true;
+  CHECK(again("gpt2") == 0);
+  CHECK(again("llama-2-7b") == 0);
+}
+
+TEST_CASE("a loss in many kernels moves the bytes it is said to", "[workloads][unit]") {
+  const Batch batch{.micro_batch = 1,
+                    .sequence_length = 16,
+                    .precision = Precision::bf16,
+                    .kernels = {.loss_bytes_per_logit = 41}};
+  const Passes passes = head_operations(load("gpt2"), batch);
+  const std::int64_t both = find(passes.forward, "cross_entropy").bytes.value +
+                            find(passes.backward, "cross_entropy.backward").bytes.value;
+  CHECK(both == 41 * 16 * 50257);
 }
 
 TEST_CASE("a mixture of experts computes the active experts only", "[workloads][unit]") {
