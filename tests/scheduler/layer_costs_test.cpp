@@ -25,7 +25,10 @@ Profile python_profile() {
 SystemPlan cut_plan(const Profile& profile, Recompute recompute = Recompute::none) {
   SystemStrategy strategy = default_strategy(System::megatron, 2);
   strategy.recompute = recompute;
-  return make_system_plan(small_machine(), small_workload(2, false), strategy, profile);
+  platform::Machine machine = small_machine();
+  machine.collectives.push_back({platform::CollectiveKind::all_reduce,
+                                 {{{platform::Bytes{8}, platform::Seconds{2}}}, "given"}});
+  return make_system_plan(machine, small_workload(2, false), strategy, profile);
 }
 
 PassTime forward_time(const Profile& profile) {
@@ -34,8 +37,7 @@ PassTime forward_time(const Profile& profile) {
 
 }  // namespace
 
-TEST_CASE("a pass takes as long as the host issues it, where that is longer",
-          "[scheduler][unit]") {
+TEST_CASE("a pass takes as long as the host issues it, where that is longer", "[scheduler][unit]") {
   // Forward: 2 norms, 4 products, attention, activation, 2 adds, and 2 all-reduces. Backward: 2
   // kernels for each norm, 3 for each product, 3 of attention, one for each of the others; and 2
   // all-reduces: 4 + 12 + 3 + 1 + 2 + 2. Recomputing issues the forward pass from Python again.
