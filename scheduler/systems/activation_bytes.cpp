@@ -34,8 +34,8 @@ class BlockBytes {
         sequence_(plan.workload.sequence_length),
         element_(element_bytes(plan.workload.precision).activation),
         shared_by_(plan.strategy.sequence_parallel ? plan.strategy.tensor : 1),
-        fused_(true),
-        dropout_(false) {}
+        fused_(plan.table.batch.kernels.attention == workloads::AttentionKernel::fused),
+        dropout_(plan.table.batch.kernels.dropout) {}
 
   // The stream between the layers' parts.
   std::int64_t stream() const { return element_ * tokens_ * model_.hidden / shared_by_; }
