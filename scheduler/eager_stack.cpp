@@ -21,6 +21,10 @@ struct TimeKey {
   const char* name;
   Sourced<Seconds> EagerStack::*member;
 };
+struct BytesKey {
+  const char* name;
+  Sourced<std::int64_t> EagerStack::*member;
+};
 struct PartKey {
   const char* name;
   double low, high;
@@ -31,6 +35,9 @@ constexpr double kLongestSeconds = 10.0;
 constexpr double kLeastEfficiency = 1e-3, kMostEfficiency = 1.5;
 constexpr std::int64_t kMostLogitBytes = 1000;
 
+constexpr std::array<BytesKey, 2> kBytesKeys{
+    {{"loss_bytes_per_logit", &EagerStack::loss_bytes_per_logit},
+     {"loss_memory_bytes_per_logit", &EagerStack::loss_memory_bytes_per_logit}}};
 constexpr std::array<TimeKey, 3> kTimeKeys{
     {{"forward_launch_interval_s", &EagerStack::forward_launch_interval},
      {"collective_wait_s", &EagerStack::collective_wait},
@@ -61,11 +68,13 @@ workloads::Kernels kernels_of(const EagerStack& stack) {
   return {.attention = stack.attention.value,
           .autograd = true,
           .dropout = stack.dropout.value,
-          .loss_bytes_per_logit = stack.loss_bytes_per_logit.value};
+          .loss_bytes_per_logit = stack.loss_bytes_per_logit.value,
+          .loss_memory_bytes_per_logit = stack.loss_memory_bytes_per_logit.value};
 }
 
 EagerStack read_eager_stack(const Node& node) {
-  std::vector<std::string> keys{"attention", "dropout", "loss_bytes_per_logit"};
+  std::vector<std::string> keys{"attention", "dropout"};
+  for (const BytesKey& key : kBytesKeys) keys.emplace_back(key.name);
   for (const TimeKey& key : kTimeKeys) keys.emplace_back(key.name);
   for (const PartKey& key : kPartKeys) keys.emplace_back(key.name);
   node.allow_keys(keys);
@@ -76,9 +85,10 @@ EagerStack read_eager_stack(const Node& node) {
   });
   stack.dropout =
       read_sourced<bool>(node.at("dropout"), [](const Node& value) { return value.boolean(); });
-  stack.loss_bytes_per_logit = read_sourced<std::int64_t>(
-      node.at("loss_bytes_per_logit"),
-      [](const Node& value) { return value.integer(1, kMostLogitBytes); });
+  for (const BytesKey& key : kBytesKeys) {
+    stack.*key.member = read_sourced<std::int64_t>(
+        node.at(key.name), [](const Node& value) { return value.integer(1, kMostLogitBytes); });
+  }
   for (const TimeKey& key : kTimeKeys) {
     stack.*key.member = read_sourced<Seconds>(node.at(key.name), [](const Node& value) {
       return Seconds{value.number(0.0, kLongestSeconds)};
@@ -93,11 +103,12 @@ EagerStack read_eager_stack(const Node& node) {
 
 std::string eager_stack_text(const EagerStack& stack) {
   const bool fused = stack.attention.value == AttentionKernel::fused;
-  std::string text =
-      "eager:\n" + entry("attention", fused ? "fused" : "unfused", stack.attention) +
-      entry("dropout", stack.dropout.value ? "true" : "false", stack.dropout) +
-      entry("loss_bytes_per_logit", fmt::format("{}", stack.loss_bytes_per_logit.value),
-            stack.loss_bytes_per_logit);
+  std::string text = "eager:\n" + entry("attention", fused ? "fused" : "unfused", stack.attention) +
+                     entry("dropout", stack.dropout.value ? "true" : "false", stack.dropout);
+  for (const BytesKey& key : kBytesKeys) {
+    const auto& number = stack.*key.member;
+    text += entry(key.name, fmt::format("{}", number.value), number);
+  }
   for (const TimeKey& key : kTimeKeys) {
     const auto& number = stack.*key.member;
     text += entry(key.name, fmt::format("{}", number.value.value), number);

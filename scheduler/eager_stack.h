@@ -20,6 +20,7 @@ struct EagerStack {
   platform::Sourced<workloads::AttentionKernel> attention;
   platform::Sourced<bool> dropout;                       // in attention, and before both residuals
   platform::Sourced<std::int64_t> loss_bytes_per_logit;  // moved forward and backward, all kernels
+  platform::Sourced<std::int64_t> loss_memory_bytes_per_logit;  // most that are held at once
   // Host time of a kernel or collective of a forward pass.
   platform::Sourced<platform::Seconds> forward_launch_interval;
   // Of the machine's curves, for collectives in line with a layer's kernels and all others.

@@ -29,6 +29,9 @@ struct Kernels {
   bool dropout = false;   // with the masks it keeps; of scores only where they are stored
   // Moved by the loss in device memory, forward and backward; 0: by a fused kernel each way.
   std::int64_t loss_bytes_per_logit = 0;
+  // The most that the loss holds at once; 0: the software's is not known.
+  std::int64_t loss_memory_bytes_per_logit = 0;
+  bool operator==(const Kernels&) const = default;
 };
 
 struct Batch {

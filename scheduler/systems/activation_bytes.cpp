@@ -110,9 +110,11 @@ Bytes working_bytes(const SystemPlan& plan, std::size_t layer) {
       const bool all = plan.strategy.recompute == Recompute::full;
       return {all ? block.all() : block.attention_core()};
     }
-    case LayerKind::head:
-      return {kLossBytes * plan.strategy.micro_batch * plan.workload.sequence_length *
-              plan.table.model.vocab};
+    case LayerKind::head: {
+      const std::int64_t known = plan.table.batch.kernels.loss_memory_bytes_per_logit;
+      return {(known > 0 ? known : kLossBytes) * plan.strategy.micro_batch *
+              plan.workload.sequence_length * plan.table.model.vocab};
+    }
   }
   return {};
 }

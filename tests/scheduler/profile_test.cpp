@@ -29,6 +29,7 @@ EagerStack python_stack() {
   stack.attention = sourced(workloads::AttentionKernel::unfused);
   stack.dropout = sourced(true);
   stack.loss_bytes_per_logit = sourced(std::int64_t{40});
+  stack.loss_memory_bytes_per_logit = sourced(std::int64_t{10});
   stack.forward_launch_interval = sourced(platform::Seconds{1e-4});
   stack.collective_efficiency = sourced(0.75);
   stack.collective_wait = sourced(platform::Seconds{2e-4});
@@ -66,7 +67,8 @@ std::string replaced(std::string text, const std::string& piece, const std::stri
 }  // namespace
 
 TEST_CASE("the shipped profiles read, and every number has a source", "[scheduler][unit]") {
-  for (const std::string name : {"offstage-cuda", "offstage-cpu", "megatron-2021", "fsdp-2023"}) {
+  for (const std::string name :
+       {"offstage-cuda", "offstage-cpu", "megatron-2021", "megatron-deepspeed-2023", "fsdp-2023"}) {
     const Profile profile = load_profile(name, kProfiles);
     CHECK(profile.name == name);
     CHECK_FALSE(profile.task_overhead.source.empty());
@@ -102,6 +104,7 @@ TEST_CASE("what a profile says of software in Python reads back the same", "[sch
   CHECK(back.eager->attention.value == workloads::AttentionKernel::unfused);
   CHECK(back.eager->dropout.value);
   CHECK(back.eager->loss_bytes_per_logit.value == 40);
+  CHECK(back.eager->loss_memory_bytes_per_logit.value == 10);
   CHECK(back.eager->forward_launch_interval.value.value == 1e-4);
   CHECK(back.eager->collective_efficiency.value == 0.75);
   CHECK(back.eager->collective_wait.value.value == 2e-4);
