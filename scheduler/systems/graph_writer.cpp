@@ -150,7 +150,8 @@ TaskId GraphWriter::collective(TaskKind kind, Payload payload, const Gpus& gpus,
   const TaskId id = add(task, engines, after, cost);
   if (beside == Beside::compute && profile_.eager && profile_.eager->overlap_loss.value > 0.0) {
     const Seconds lost = lone_time(plan_.machine, cost) * profile_.eager->overlap_loss.value;
-    for (const std::size_t gpu : gpus) hold(gpu, kind, lost, after);
+    // Taken from whatever computes then: the collective itself may still wait for a copy.
+    for (const std::size_t gpu : gpus) hold(gpu, kind, lost, {});
   }
   return id;
 }

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -115,6 +116,23 @@ class ProcessLines {
 
 }  // namespace
 
+namespace {
+
+// These systems do not say which socket's memory they take: pages go where there is room, so that
+// every socket is charged its part of every line.
+void add_host_lines(const ProcessLines& process, std::size_t sockets, PoolLedger& pool) {
+  PoolLedger lines;
+  process.host(lines);
+  for (LedgerLine& line : lines.lines) {
+    const auto parts = static_cast<std::int64_t>(sockets);
+    line.bytes = {(line.bytes.value + parts - 1) / parts};
+    if (sockets > 1) line.how += fmt::format(", over {} sockets", sockets);
+    pool.lines.push_back(std::move(line));
+  }
+}
+
+}  // namespace
+
 Ledger make_system_ledger(const SystemPlan& plan, const Profile& profile) {
   Ledger ledger;
   const auto& machine = plan.machine;
@@ -132,7 +150,9 @@ Ledger make_system_ledger(const SystemPlan& plan, const Profile& profile) {
         }
       }
       const ProcessLines process(plan, profile, gpu);
-      if (machine.sockets[machine.gpus[gpu].socket].pool == id) process.host(pool);
+      if (machine.pools[id].kind == platform::PoolKind::host) {
+        add_host_lines(process, machine.sockets.size(), pool);
+      }
       if (!machine.drives.empty() && machine.drives[drive_of(machine, gpu)].pool == id) {
         process.drive(pool);
       }

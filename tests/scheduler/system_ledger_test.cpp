@@ -91,6 +91,20 @@ TEST_CASE("an optimizer on the CPU has its state there, pinned parts in powers o
   CHECK(line(plan_of(pageable), "host0", "f32 parameters of gpu0").value == 6976);
 }
 
+TEST_CASE("state in CPU memory goes where there is room: each socket has its part",
+          "[scheduler][unit]") {
+  platform::Machine machine = small_machine();
+  machine.sockets.push_back(machine.sockets.front());
+  machine.sockets.back().pool = machine.pools.size();
+  machine.pools.push_back(machine.pools[machine.sockets.front().pool]);
+  machine.pools.back().name = "host1";
+  const SystemPlan plan =
+      make_system_plan(machine, small_workload(2, false), default_strategy(System::zero_offload, 2),
+                       exact_profile());
+  CHECK(line(plan, "host0", "moments of gpu1").value == 1744 * 4);
+  CHECK(line(plan, "host1", "moments of gpu1").value == 1744 * 4);
+}
+
 TEST_CASE("chunks that are kept in CPU memory leave the GPU only what is on its way",
           "[scheduler][unit]") {
   Profile profile = exact_profile();
