@@ -14,11 +14,14 @@ LAYERS = {
     "platform": [],
     "workloads": ["platform"],
     "scheduler": ["platform", "workloads"],
+    "imports": ["platform", "workloads", "scheduler"],
     "report": ["platform", "workloads", "scheduler"],
     "sim": ["platform", "workloads", "scheduler"],
     "exec": ["platform", "workloads", "scheduler", "report"],
     "calibration": ["platform", "workloads", "scheduler", "report", "sim", "exec"],
-    "cli": ["platform", "workloads", "scheduler", "report", "sim", "exec", "calibration"],
+    "cli": [
+        "platform", "workloads", "scheduler", "imports", "report", "sim", "exec", "calibration"
+    ],
 }
 CODE = {".h", ".cpp", ".cu", ".cuh"}
 SOURCES = {".cpp", ".cu"}
