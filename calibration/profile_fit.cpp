@@ -4,11 +4,12 @@
 #include <cmath>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <utility>
 
-#include <boost/math/tools/minima.hpp>
 #include <fmt/format.h>
+#include <nlopt.hpp>
 
 #include "platform/error.h"
 #include "scheduler/cost_model.h"
@@ -75,46 +76,60 @@ double mean_log_error(const Cases& cases, const Profile& profile) {
   return sum / static_cast<double>(cases.size());
 }
 
-// One pass of Brent's method along one parameter; returns the error reached.
-double improve(const Cases& cases, const FitParameter& parameter, Profile& profile, double error) {
-  constexpr int kBits = 10;  // of the logarithm: a part in a thousand of the range
-  std::uintmax_t evaluations = 14;
-  const auto error_at = [&](double log_value) {
-    Profile tried = profile;
-    set_fitted_number(tried, parameter.name, std::exp(log_value));
-    return mean_log_error(cases, tried);
-  };
-  const auto [best, reached] = boost::math::tools::brent_find_minima(
-      error_at, std::log(parameter.low), std::log(parameter.high), kBits, evaluations);
-  if (!(reached < error)) return error;
-  set_fitted_number(profile, parameter.name, std::exp(best));
-  return reached;
-}
-
 // From the middle of the bounds, so that nothing is left of rows that an earlier fit has seen.
 Profile fit_to(const Cases& cases, Profile profile, const std::vector<FitParameter>& free) {
+  std::vector<double> low, high, middle;  // of logarithms
   for (const FitParameter& parameter : free) {
-    set_fitted_number(profile, parameter.name, std::sqrt(parameter.low * parameter.high));
+    low.push_back(std::log(parameter.low));
+    high.push_back(std::log(parameter.high));
+    middle.push_back((low.back() + high.back()) / 2.0);
   }
-  constexpr int kMostSweeps = 6;
-  constexpr double kSmallGain = 3e-4;
-  double error = mean_log_error(cases, profile);
-  for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
-    const double before = error;
-    for (const FitParameter& parameter : free) error = improve(cases, parameter, profile, error);
-    if (before - error < kSmallGain) break;
-  }
+  const auto set = [&](const std::vector<double>& logarithms) {
+    for (std::size_t i = 0; i < free.size(); ++i) {
+      set_fitted_number(profile, free[i].name, std::exp(logarithms[i]));
+    }
+  };
+  const nlopt::vfunc error = [](const std::vector<double>& logarithms, std::vector<double>&,
+                                void* objective) {
+    return (*static_cast<std::function<double(const std::vector<double>&)>*>(objective))(
+        logarithms);
+  };
+  std::function<double(const std::vector<double>&)> objective =
+      [&](const std::vector<double>& logarithms) {
+        set(logarithms);
+        return mean_log_error(cases, profile);
+      };
+  // A second search from where the first ended, with long steps again, leaves local minima.
+  constexpr int kSearches = 2, kEvaluationsEach = 80;
+  constexpr double kSmallChange = 1e-3;  // of a logarithm
+  nlopt::opt search(nlopt::LN_SBPLX, static_cast<unsigned>(free.size()));
+  search.set_lower_bounds(low);
+  search.set_upper_bounds(high);
+  search.set_min_objective(error, &objective);
+  search.set_maxeval(kEvaluationsEach * static_cast<int>(free.size()));
+  search.set_xtol_abs(kSmallChange);
+  double reached = 0.0;
+  for (int i = 0; i < kSearches; ++i) search.optimize(middle, reached);
+  set(middle);
   return profile;
 }
 
-HeldOut hold_out(const std::string& group, const Cases& cases, const Profile& profile) {
+// Adds measured over predicted of each case to `ratios`.
+HeldOut hold_out(const std::string& group, const Cases& cases, const Profile& profile,
+                 std::vector<double>& ratios) {
   HeldOut result{group, cases.size(), 0.0, 0.0};
   for (PreparedCase* row : cases) {
     const double error = row->predicted(profile) / row->measured - 1.0;
+    ratios.push_back(1.0 / (1.0 + error));
     result.mape += std::abs(error) / static_cast<double>(cases.size());
     if (std::abs(error) > std::abs(result.worst)) result.worst = error;
   }
   return result;
+}
+
+// Precondition: rising, not empty.
+double quantile(const std::vector<double>& sorted, double part) {
+  return sorted[static_cast<std::size_t>(part * static_cast<double>(sorted.size() - 1))];
 }
 
 }  // namespace
@@ -155,7 +170,8 @@ ProfileFit fit_profile(const std::vector<FitCase>& cases, const Profile& start,
   OFFSTAGE_CHECK(groups.size() >= 2, "rows of two groups at least, to leave one out");
   ProfileFit fit;
   fit.profile = fit_to(all, start, free);
-  fit.mape = hold_out("", all, fit.profile).mape;
+  std::vector<double> seen, unseen;  // measured over predicted
+  fit.mape = hold_out("", all, fit.profile, seen).mape;
   for (const FitParameter& parameter : free) {
     const double value = fitted_number(fit.profile, parameter.name);
     fit.values.push_back({parameter, value, value, value});
@@ -171,10 +187,13 @@ ProfileFit fit_profile(const std::vector<FitCase>& cases, const Profile& start,
       fitted.least = std::min(fitted.least, value);
       fitted.most = std::max(fitted.most, value);
     }
-    fit.groups.push_back(hold_out(group, held, without));
+    fit.groups.push_back(hold_out(group, held, without, unseen));
     fit.held_out_mape +=
         fit.groups.back().mape * static_cast<double>(held.size()) / static_cast<double>(all.size());
   }
+  std::ranges::sort(unseen);
+  fit.range_low = quantile(unseen, 0.05);
+  fit.range_high = quantile(unseen, 0.95);
   return fit;
 }
 

@@ -10,6 +10,7 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(fmt 9 REQUIRED)
 find_package(spdlog 1.10 REQUIRED)
+find_package(NLopt 2.7 REQUIRED)
 
 # None of these ships a CMake package in Debian.
 find_package(PkgConfig REQUIRED)

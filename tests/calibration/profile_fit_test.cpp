@@ -97,6 +97,9 @@ TEST_CASE("an odd row does not pull a fit away, and is the worst of its group",
       fit_profile(cases, python_profile(0.9), {fit_parameter("memory_efficiency")});
   CHECK(fit.profile.memory_efficiency.value == Approx(0.6).epsilon(0.02));
   CHECK(fit.groups[0].worst == Approx(-0.5).margin(0.02));
+  // Six ratios, 1 but for one of 2, which is the largest: index 0.95 x 5 is the one before it.
+  CHECK(fit.range_low == Approx(1.0).margin(0.02));
+  CHECK(fit.range_high == Approx(1.0).margin(0.02));
 }
 
 TEST_CASE("numbers to fit are known by name", "[calibration][unit]") {
