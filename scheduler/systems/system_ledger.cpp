@@ -118,6 +118,16 @@ class ProcessLines {
 
 namespace {
 
+// PatrickStar counts on the same part of CPU memory as of a GPU's. Source: examples/ps_config.py,
+// overall_cpu_mem_ratio and overall_gpu_mem_ratio.
+void add_left_alone(const SystemPlan& plan, const Profile& profile, PoolLedger& pool) {
+  if (plan.strategy.system != System::patrickstar || !profile.offload) return;
+  const double part = 1.0 - profile.offload->gpu_memory_part.value;
+  const auto bytes = static_cast<std::int64_t>(static_cast<double>(pool.capacity.value) * part);
+  pool.lines.push_back(
+      {"memory left alone", {bytes}, "what the system does not count on", "", true});
+}
+
 // These systems do not say which socket's memory they take: pages go where there is room, so that
 // every socket is charged its part of every line.
 void add_host_lines(const ProcessLines& process, std::size_t sockets, PoolLedger& pool) {
@@ -143,6 +153,7 @@ Ledger make_system_ledger(const SystemPlan& plan, const Profile& profile) {
     for (const auto& reserve : machine.pools[id].reserves) {
       pool.lines.push_back({reserve.what, reserve.bytes.value, "taken by the system", "", true});
     }
+    if (machine.pools[id].kind == platform::PoolKind::host) add_left_alone(plan, profile, pool);
     for (std::size_t gpu = 0; gpu < static_cast<std::size_t>(plan.gpus()); ++gpu) {
       if (machine.gpus[gpu].pool == id) {
         for (auto& line : gpu_lines(plan, profile, gpu / gpus_of_stage)) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -117,6 +118,10 @@ TEST_CASE("chunks that are kept in CPU memory leave the GPU only what is on its 
   CHECK(line(plan, "gpu0", "chunks on their way").value == 13952);
   CHECK(line(plan, "host0", "chunks of parameters of gpu0").value == 3488);
   CHECK(line(plan, "host0", "chunks of optimizer state of gpu1").value == 1744 * 12);
+  // It counts on 0.9 of each memory.
+  const auto& host = *std::ranges::find(plan.memory.pools, "host0", &PoolLedger::name);
+  CHECK(line(plan, "host0", "memory left alone").value ==
+        Approx(0.1 * static_cast<double>(host.capacity.value)).margin(1.0));
 }
 
 TEST_CASE("a system that places chunks needs to know its software", "[scheduler][unit]") {
