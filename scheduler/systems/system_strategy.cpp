@@ -241,9 +241,10 @@ std::string default_profile(System system) {
     case System::zero3:
     case System::zero_offload:
     case System::zero3_offload:
-    case System::patrickstar:
     case System::harmony:
       break;
+    case System::patrickstar:
+      return "patrickstar";
   }
   return "deepspeed-offload";
 }
