@@ -6,12 +6,16 @@
 
 #include <fmt/format.h>
 
+#include "calibration/contention.h"
+#include "calibration/drive_benchmark.h"
 #include "calibration/hand_over.h"
 #include "calibration/kernel_benchmarks.h"
+#include "calibration/pass_benchmarks.h"
 #include "calibration/probe.h"
 #include "exec/arena.h"
 #include "exec/blocks.h"
 #include "platform/format.h"
+#include "scheduler/core_passes.h"
 
 namespace offstage::calibration {
 
@@ -21,6 +25,7 @@ using platform::CollectiveCurve;
 using platform::CollectiveKind;
 using platform::Confidence;
 using platform::Seconds;
+using platform::Sourced;
 using platform::VirtualMachine;
 
 namespace {
@@ -57,18 +62,6 @@ CollectiveCurve curve_of(CollectiveKind kind, const std::vector<TaskSample>& sam
   return curve;
 }
 
-// The executor has no all-reduce yet; one would be a reduce-scatter and an all-gather.
-CollectiveCurve both(const CollectiveCurve& first, const CollectiveCurve& second) {
-  CollectiveCurve sum = first;
-  sum.kind = CollectiveKind::all_reduce;
-  sum.points.source += "; sum of all_gather and reduce_scatter";
-  sum.points.confidence = Confidence::assumed;
-  for (std::size_t i = 0; i < sum.points.value.size(); ++i) {
-    sum.points.value[i].second += second.points.value[i].second;
-  }
-  return sum;
-}
-
 class Calibrator {
  public:
   explicit Calibrator(const CalibrationRequest& request) : request_(request) {
@@ -83,6 +76,7 @@ class Calibrator {
     measure_tasks();
     measure_sharing();
     measure_overhead();
+    measure_drive_of();
     name_files();
     return std::move(result_);
   }
@@ -129,20 +123,43 @@ class Calibrator {
     const Summary copies = overall_rate(probes.copies);
     machine.core_copy_rate = sourced(BytesPerSecond{copies.median}, source(copies));
     result_.measurements.push_back({"copy, one core", "B/s", copies});
-    Summary updates = overall_rate(probes.updates);
-    updates.median = 1.0 / updates.median;
-    machine.optimizer_core_time_per_parameter = sourced(Seconds{updates.median}, source(updates));
-    result_.measurements.push_back({"optimizer, one core", "s/parameter", updates});
+    set_passes(probes);
     if (machine.virtual_gpus > 1) {
       const auto gather = curve_of(CollectiveKind::all_gather, probes.all_gathers, request_.date);
       const auto scatter =
           curve_of(CollectiveKind::reduce_scatter, probes.reduce_scatters, request_.date);
-      machine.collectives = {gather, scatter, both(gather, scatter)};
+      const auto sums =
+          measure_sums(machine.virtual_gpus,
+                       fmt::format("calibrate {}: ranks on threads of their own", request_.date));
+      machine.collectives = {gather, scatter, sums};
       result_.measurements.push_back(
           {"all-gather, one core", "B/s", overall_rate(probes.all_gathers)});
       result_.measurements.push_back(
           {"reduce-scatter, one core", "B/s", overall_rate(probes.reduce_scatters)});
     }
+  }
+
+  // The passes of cores over memory: in trainings, or on their own where they are a part of a task.
+  void set_passes(const ProbeResult& probes) {
+    VirtualMachine& machine = result_.machine;
+    const auto seconds_of_one = [&](const std::string& name) {
+      Summary summary = overall_rate(probes.passes_of_cores.at(name));
+      summary.median = 1.0 / summary.median;
+      result_.measurements.push_back({name + ", one core", "s/element", summary});
+      return sourced(Seconds{summary.median}, source(summary));
+    };
+    machine.optimizer_core_time_per_parameter = seconds_of_one("update");
+    scheduler::CorePasses passes;
+    const auto measured = [&](const Measurement& measurement) {
+      result_.measurements.push_back(measurement);
+      return sourced(Seconds{measurement.summary.median}, source(measurement.summary));
+    };
+    scheduler::for_each_pass(passes, [&](const std::string& name, auto& number) {
+      if (probes.passes_of_cores.contains(name)) number = seconds_of_one(name);
+    });
+    passes.widen = measured(measure_widening());
+    passes.narrow = measured(measure_narrowing());
+    result_.profile.core_passes = passes;
   }
 
   void measure_sharing() {
@@ -155,6 +172,38 @@ class Calibrator {
     machine.core_rate =
         sourced(BytesPerSecond{machine.core_rate.value.value / together}, source(slowdown));
     result_.measurements.push_back({"slow-down with all cores busy", "", slowdown});
+    const Contention contention = measure_contention(machine.cores);
+    for (const auto& measurement : contention.measurements) {
+      result_.measurements.push_back(measurement);
+    }
+    slow_down_passes(contention);
+  }
+
+  // Passes over memory run while other cores compute, not on a computer of their own: they take as
+  // much longer as copies and updates did beside products.
+  void slow_down_passes(const Contention& contention) {
+    VirtualMachine& machine = result_.machine;
+    const double copies = slowdown(contention, CoreWork::copy, CoreWork::product);
+    const double updates = slowdown(contention, CoreWork::update, CoreWork::product);
+    const auto beside = [](double factor) {
+      return fmt::format("; x {:.2f} beside products", factor);
+    };
+    const auto slow_down = [&](Sourced<Seconds>& number, double factor) {
+      number.value = number.value * factor;
+      number.source += beside(factor);
+    };
+    machine.core_copy_rate.value.value /= copies;
+    machine.core_copy_rate.source += beside(copies);
+    slow_down(machine.optimizer_core_time_per_parameter, updates);
+    scheduler::for_each_pass(*result_.profile.core_passes,
+                             [&](const std::string& name, Sourced<Seconds>& number) {
+                               slow_down(number, name.starts_with("update") ? updates : copies);
+                             });
+    for (CollectiveCurve& curve : machine.collectives) {
+      if (curve.kind == CollectiveKind::all_reduce) continue;  // of all cores at one time already
+      for (auto& [bytes, time] : curve.points.value) time = time * copies;
+      curve.points.source += beside(copies);
+    }
   }
 
   void measure_overhead() {
@@ -163,6 +212,15 @@ class Calibrator {
     result_.profile.task_overhead =
         sourced(Seconds{hand_over.summary.median}, source(hand_over.summary));
     result_.measurements.push_back(hand_over);
+  }
+
+  void measure_drive_of() {
+    if (!request_.drive) return;
+    request_.progress("the drive of " + *request_.drive);
+    const DriveMeasurement drive = measure_drive(*request_.drive, request_.date);
+    result_.machine.drive = drive.drive;
+    result_.measurements.push_back(drive.read);
+    result_.measurements.push_back(drive.write);
   }
 
   void name_files() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,9 @@ struct Calibration {
 
 struct CalibrationRequest {
   platform::HostOptions host;
-  scheduler::Profile base;  // what is not measured is taken from here
-  std::string date;         // for the sources
+  scheduler::Profile base;           // what is not measured is taken from here
+  std::string date;                  // for the sources
+  std::optional<std::string> drive;  // a folder whose drive is measured, too
   std::function<void(const std::string& what)> progress;
 };
 

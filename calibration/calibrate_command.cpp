@@ -29,6 +29,7 @@ struct Options {
   std::string profiles;
   int virtual_gpus = 1;
   std::int64_t gpu_memory_bytes = 0;
+  std::string drive;
   bool json = false;
 };
 
@@ -45,7 +46,7 @@ std::string shown(const Measurement& measurement) {
   if (unit == "s") return platform::to_text(platform::Seconds{value});
   if (unit == "B/s") return platform::to_text(platform::BytesPerSecond{value});
   if (unit == "FLOP/s") return platform::to_text(platform::FlopsPerSecond{value});
-  if (unit == "s/parameter") return platform::to_text(platform::Seconds{value}) + "/parameter";
+  if (unit.starts_with("s/")) return platform::to_text(platform::Seconds{value}) + unit.substr(1);
   return fmt::format("{:.3g}", value);
 }
 
@@ -122,6 +123,7 @@ void run(const Options& options) {
       calibrate({.host = host,
                  .base = scheduler::load_profile("offstage-cpu", options.profiles),
                  .date = today(),
+                 .drive = options.drive.empty() ? std::nullopt : std::optional(options.drive),
                  .progress = [](const std::string& what) { show_progress("measuring " + what); }});
   show_progress("");
   result.machine.default_profile = "./profile.yaml";
@@ -140,6 +142,8 @@ void add_calibrate_command(CLI::App& app) {
   command->add_option("--profiles", options->profiles, "Folder of offstage's profiles")->required();
   command->add_option("--virtual-gpus", options->virtual_gpus)->check(CLI::Range(1, 64));
   command->add_option("--gpu-memory-bytes", options->gpu_memory_bytes)->check(CLI::PositiveNumber);
+  command->add_option("--drive", options->drive,
+                      "A folder on a drive for state, to be measured too");
   command->add_flag("--json", options->json, "One JSON object on standard output");
   command->callback([options] { run(*options); });
 }

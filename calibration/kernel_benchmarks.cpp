@@ -18,6 +18,7 @@
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
+#include "calibration/pace.h"
 #include "calibration/timing.h"
 
 namespace offstage::calibration {
@@ -139,11 +140,16 @@ KernelTables measure_kernels() {
       tables.cube.summary.median = rate.value;
     }
   };
+  std::vector<double> paces;  // of each product, see pace.h
   for (const std::int64_t m : kSides) {
+    const double before = measure_pace();
     for (const std::int64_t n : kSides) {
       for (const std::int64_t k : kSides) add_product({m, n, k});
     }
+    paces.resize(tables.gemm.size(), (before + measure_pace()) / 2.0);
   }
+  const double typical = summarise(paces).median;
+  for (std::size_t i = 0; i < paces.size(); ++i) tables.gemm[i].rate.value *= typical / paces[i];
   for (const Shape& shape : kLargeShapes) add_product(shape);
   for (const std::int64_t head_dim : kHeadDims) {
     for (const std::int64_t length : kSequences) {

@@ -1,7 +1,6 @@
 #include "calibration/probe.h"
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +15,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "calibration/pace.h"
+#include "calibration/probe_models.h"
 #include "calibration/statistics.h"
 #include "calibration/timing.h"
 #include "exec/blocks.h"
@@ -23,12 +24,10 @@
 #include "exec/optimizer.h"
 #include "exec/state.h"
 #include "exec/task_runner.h"
-#include "platform/document.h"
 #include "platform/error.h"
 #include "scheduler/cost_model.h"
 #include "scheduler/plan.h"
 #include "scheduler/step_graph.h"
-#include "workloads/hf_config.h"
 
 namespace offstage::calibration {
 
@@ -39,67 +38,12 @@ using scheduler::TaskKind;
 
 namespace {
 
-struct Probe {
-  const char* name;
-  const char* family;  // gpt2 or llama
-  std::int64_t hidden, heads, layers, vocab;
-  std::int64_t micro_batch, sequence_length;
-  std::int64_t layers_per_submodel;
-};
-
-// Chosen to differ in what the fit tells apart: wide models are products, narrow ones calls, long
-// vocabularies bytes. The deep one's state is larger than caches: copies and updates stream memory.
-constexpr std::array<Probe, 8> kProbes{
-    {{"narrow GPT", "gpt2", 128, 4, 3, 256, 2, 128, 1},
-     {"GPT", "gpt2", 256, 4, 2, 256, 4, 128, 1},
-     {"GPT of two layers a cut", "gpt2", 256, 8, 4, 256, 1, 128, 2},
-     {"wide GPT", "gpt2", 512, 8, 2, 512, 1, 256, 1},
-     {"GPT of many tokens", "gpt2", 192, 6, 2, 256, 8, 128, 1},
-     {"Llama", "llama", 256, 4, 2, 4096, 2, 128, 1},
-     {"wide Llama", "llama", 512, 8, 1, 1024, 2, 64, 1},
-     {"deep GPT", "gpt2", 512, 8, 6, 256, 1, 64, 1}}};
-
-// What all cores do at one time to find how they slow each other down.
-constexpr Probe kTypical{"GPT", "gpt2", 256, 4, 2, 256, 4, 128, 1};
-
 constexpr int kRepetitions = 3;
+// Through all probes, so that none is measured at one moment only.
+constexpr int kRounds = 2;
 
 constexpr std::int64_t kSteps = 4;
-constexpr std::int64_t kMicroBatches = 2;
 constexpr std::int64_t kTextBytes = 1 << 16;
-
-std::string config_of(const Probe& probe) {
-  if (std::string(probe.family) == "gpt2") {
-    return fmt::format(
-        R"({{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": {}, "n_head": {},
-             "n_layer": {}, "n_positions": {}, "vocab_size": {}, "tie_word_embeddings": true}})",
-        probe.hidden, probe.heads, probe.layers, probe.sequence_length, probe.vocab);
-  }
-  return fmt::format(
-      R"({{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": {},
-           "num_attention_heads": {}, "num_key_value_heads": {}, "num_hidden_layers": {},
-           "intermediate_size": {}, "max_position_embeddings": {}, "vocab_size": {},
-           "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": false}})",
-      probe.hidden, probe.heads, probe.heads / 2, probe.layers, probe.hidden * 11 / 4,
-      probe.sequence_length, probe.vocab);
-}
-
-Plan plan_of(const Probe& probe, const platform::Machine& machine) {
-  const auto document = platform::Document::parse(probe.name, config_of(probe), true);
-  workloads::Workload workload;
-  workload.model = workloads::read_hf_config(document.root(), probe.name);
-  workload.sequence_length = probe.sequence_length;
-  workload.global_batch =
-      probe.micro_batch * kMicroBatches * static_cast<std::int64_t>(machine.gpus.size());
-  workload.precision = platform::Precision::f32;
-  scheduler::Strategy strategy;
-  strategy.layers_per_submodel = probe.layers_per_submodel;
-  strategy.micro_batch = probe.micro_batch;
-  // Only the calling thread's time is measured, so that it must do all of an update.
-  platform::Machine one_thread = machine;
-  for (auto& socket : one_thread.sockets) socket.optimizer_threads = 1;
-  return make_plan(one_thread, workload, strategy);
-}
 
 // Text for the probes, gone afterwards. Random bytes: what the words are does not matter.
 class TextFile {
@@ -141,7 +85,10 @@ class ProbeRun {
         state_(plan_, arenas_, exec::seeded_weights(plan_.table, 0)),
         slots_(plan_, graph_, arenas_),
         token_ids_(plan_, arenas_),
-        compute_(plan_) {}
+        compute_(plan_) {
+    // A limit that every step's norm is above, so that all gradients are scaled.
+    if (probe.clips) settings_.clip_norm = 1e-3;
+  }
 
   const Plan& plan() const { return plan_; }
   const scheduler::TaskGraph& graph() const { return graph_; }
@@ -170,7 +117,7 @@ class ProbeRun {
   const exec::Slots slots_;
   const exec::TokenIds token_ids_;
   const exec::ModelCompute compute_;
-  const exec::UpdateSettings settings_{
+  exec::UpdateSettings settings_{
       .adamw = {.learning_rate = 1e-3F, .beta1 = 0.9F, .beta2 = 0.95F, .epsilon = 1e-8F}};
 };
 
@@ -183,7 +130,8 @@ std::map<Alike, double> typical_times(const scheduler::TaskGraph& graph,
   for (scheduler::TaskId id = 0; id < graph.size(); ++id) {
     const Task& task = graph.tasks[id];
     if (task.step == 0) continue;
-    const std::int64_t size = task.kind == TaskKind::update ? task.elements : task.bytes.value;
+    const bool of_elements = task.kind == TaskKind::update || task.kind == TaskKind::norm;
+    const std::int64_t size = of_elements ? task.elements : task.bytes.value;
     times[{task.kind, task.payload, task.submodel, size}].push_back(seconds[id]);
   }
   std::map<Alike, double> typical;
@@ -198,51 +146,109 @@ double typical_total(ProbeRun& run) {
   return sum;
 }
 
-void add_samples(const Probe& probe, const scheduler::Profile& profile, ProbeRun& run,
-                 ProbeResult& result) {
-  const Plan& plan = run.plan();
-  for (const auto& [alike, seconds] : typical_times(run.graph(), run.run())) {
+// The number of CorePasses that a task of this probe measures; empty for a plain copy and what is
+// none of them.
+std::string pass_of(const Probe& probe, TaskKind kind, scheduler::Payload payload) {
+  const bool bf16 = probe.precision == platform::Precision::bf16;
+  const bool bf16_moments = probe.moments == scheduler::MomentPrecision::bf16;
+  if (kind == TaskKind::update) {
+    const std::string moments = bf16_moments ? "_bf16_moments" : "";
+    return (bf16 ? "update_planes" : "update") + moments;
+  }
+  if (kind == TaskKind::norm) return bf16 ? "norm_bf16" : "norm";
+  if (kind == TaskKind::offload && payload == scheduler::Payload::gradients) {
+    return bf16 ? "send_gradient_bf16" : "send_gradient";
+  }
+  return "";
+}
+
+class SampleCollector {
+ public:
+  SampleCollector(const Probe& probe, const scheduler::Profile& profile, const Plan& plan,
+                  ProbeResult& result)
+      : probe_(probe), profile_(profile), plan_(plan), result_(result) {}
+
+  void add(const Alike& alike, Seconds seconds) {
     const auto& [kind, payload, submodel, size] = alike;
-    const TaskSample sample{static_cast<double>(size), {seconds}};
+    const TaskSample sample{static_cast<double>(size), seconds};
     switch (kind) {
       case TaskKind::fetch:
+        result_.copies.push_back(sample);
+        break;
       case TaskKind::offload:
-        result.copies.push_back(sample);
-        break;
       case TaskKind::update:
-        result.updates.push_back(sample);
+      case TaskKind::norm:
+        add_pass(alike, seconds);
         break;
+      // Sums and shards of bf16 runs are those of f32 ones, of other sizes.
       case TaskKind::all_gather:
-        result.all_gathers.push_back(sample);
+        if (!bf16()) result_.all_gathers.push_back(sample);
         break;
       case TaskKind::reduce_scatter:
-        result.reduce_scatters.push_back(sample);
+        if (!bf16()) result_.reduce_scatters.push_back(sample);
         break;
       case TaskKind::forward:
-      case TaskKind::backward: {
-        PassSample pass =
-            describe_pass(plan.machine.gpu_models.front(), profile,
-                          compute_operations(plan, submodel, kind), plan.workload.precision);
-        pass.what = fmt::format("{}, {} {}", probe.name, scheduler::to_string(kind), submodel);
-        pass.measured = {seconds};
-        // An embedding gathers and scatters rows: like nothing else, and over in no time.
-        if (pass.products > Seconds{}) result.passes.push_back(std::move(pass));
+      case TaskKind::backward:
+        if (!bf16()) add_compute(kind, submodel, seconds);
         break;
-      }
       default:
         break;
     }
   }
-}
+
+ private:
+  bool bf16() const { return probe_.precision == platform::Precision::bf16; }
+
+  void add_pass(const Alike& alike, Seconds seconds) {
+    const auto& [kind, payload, submodel, size] = alike;
+    const std::string name = pass_of(probe_, kind, payload);
+    if (name.empty()) {
+      result_.copies.push_back({static_cast<double>(size), seconds});
+      return;
+    }
+    // The embedding's tasks add a tied head's gradients, too.
+    if (kind != TaskKind::offload && submodel == 0) return;
+    const std::int64_t bytes = scheduler::element_bytes(probe_.precision).sent_gradient;
+    const std::int64_t elements = kind == TaskKind::offload ? size / bytes : size;
+    result_.passes_of_cores[name].push_back({static_cast<double>(elements), seconds});
+  }
+
+  void add_compute(TaskKind kind, std::size_t submodel, Seconds seconds) {
+    PassSample pass =
+        describe_pass(plan_.machine.gpu_models.front(), profile_,
+                      compute_operations(plan_, submodel, kind), plan_.workload.precision);
+    pass.what = fmt::format("{}, {} {}", probe_.name, scheduler::to_string(kind), submodel);
+    pass.measured = seconds;
+    // An embedding gathers and scatters rows: like nothing else, and over in no time.
+    if (pass.products > Seconds{}) result_.passes.push_back(std::move(pass));
+  }
+
+  const Probe& probe_;
+  const scheduler::Profile& profile_;
+  const Plan& plan_;
+  ProbeResult& result_;
+};
 
 }  // namespace
 
 ProbeResult run_probes(const platform::Machine& machine, const scheduler::Profile& profile) {
   const TextFile text;
   ProbeResult result;
-  for (const Probe& probe : kProbes) {
-    ProbeRun run(probe, machine, text.path());
-    add_samples(probe, profile, run, result);
+  std::vector<double> paces;  // of each pass of the result, see pace.h
+  for (int round = 0; round < kRounds; ++round) {
+    for (const Probe& probe : probes()) {
+      ProbeRun run(probe, machine, text.path());
+      SampleCollector collector(probe, profile, run.plan(), result);
+      const double before = measure_pace();
+      const auto times = typical_times(run.graph(), run.run());
+      const double pace = (before + measure_pace()) / 2.0;
+      for (const auto& [alike, seconds] : times) collector.add(alike, {seconds});
+      paces.resize(result.passes.size(), pace);
+    }
+  }
+  const double typical = summarise(paces).median;
+  for (std::size_t i = 0; i < paces.size(); ++i) {
+    result.passes[i].measured = result.passes[i].measured * (paces[i] / typical);
   }
   return result;
 }
@@ -252,7 +258,7 @@ std::vector<double> measure_slowdowns(const platform::Machine& machine, int core
   std::vector<std::unique_ptr<ProbeRun>> runs;
   runs.reserve(static_cast<std::size_t>(cores));
   for (int core = 0; core < cores; ++core) {
-    runs.push_back(std::make_unique<ProbeRun>(kTypical, machine, text.path()));
+    runs.push_back(std::make_unique<ProbeRun>(typical_probe(), machine, text.path()));
   }
   std::vector<double> slowdowns;
   for (int repetition = 0; repetition < kRepetitions; ++repetition) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,14 +14,15 @@ namespace offstage::calibration {
 
 // Work and time of the tasks of one kind and size.
 struct TaskSample {
-  double amount = 0.0;  // bytes, or parameters of an update
+  double amount = 0.0;  // bytes, or elements of a pass of a core
   platform::Seconds measured;
 };
 
 struct ProbeResult {
   std::vector<PassSample> passes;
   std::vector<TaskSample> copies;
-  std::vector<TaskSample> updates;
+  // By the names of scheduler/core_passes.h, and "update" for that of f32 state.
+  std::map<std::string, std::vector<TaskSample>> passes_of_cores;
   std::vector<TaskSample> all_gathers, reduce_scatters;
 };
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "scheduler/core_passes.h"
+
 namespace offstage::cli {
 namespace {
 
@@ -59,7 +61,14 @@ std::vector<std::string> assumed_numbers(const Machine& machine,
   }
   for (const auto& curve : machine.collectives) names.add(curve.points, "collective times");
   names.add(machine.copy_latency, "copy latency");
-  if (machine.core_copy_rate) names.add(*machine.core_copy_rate, "copy rate of a core");
+  if (machine.core_copy_rate) {
+    names.add(*machine.core_copy_rate, "copy rate of a core");
+    const auto passes =
+        profile.core_passes ? *profile.core_passes : scheduler::guess_core_passes(machine);
+    scheduler::for_each_pass(passes, [&](const char*, const auto& number) {
+      names.add(number, "other passes of a core over memory");
+    });
+  }
 
   names.add(profile.launch_interval, "launch interval of " + profile.name);
   names.add(profile.gemm_efficiency, "matrix product efficiency of " + profile.name);

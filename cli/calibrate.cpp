@@ -16,6 +16,7 @@ namespace {
 struct CalibrateOptions {
   CommonOptions common;
   std::string out = ".";
+  std::string drive;
   HostArguments host;
 };
 
@@ -25,6 +26,8 @@ CLI::App* describe(CLI::App& app, CalibrateOptions& options) {
   command->add_option("--out", options.out, "Folder for platform.yaml and profile.yaml")
       ->capture_default_str();
   add_host_arguments(*command, options.host);
+  command->add_option("--drive", options.drive,
+                      "A folder: its drive is measured too, for plans with state on NVMe");
   command->footer(
       "Takes about a minute, in which nothing else should run. A run config then names the files:\n"
       "`platform: DIR/platform.yaml`.\n\n"
@@ -45,6 +48,7 @@ int run(const CalibrateOptions& options) {
                                      fmt::to_string(host.gpu_memory.value),
                                      "--profiles",
                                      directories.profiles};
+  if (!options.drive.empty()) arguments.insert(arguments.end(), {"--drive", options.drive});
   if (options.common.json) arguments.emplace_back("--json");
   return run_companion(arguments);
 }

@@ -39,8 +39,8 @@ CLI::App* describe(CLI::App& app, CompareOptions& options) {
                    "Exit with status 1 when the step time is off by more than this fraction")
       ->check(CLI::NonNegativeNumber);
   command->footer(
-      "Times are those of one step in the steady state: all steps but the first. Errors are\n"
-      "|A - B| / B.\n\n"
+      "Times are those of one step in the steady state: all steps but the first and the last.\n"
+      "Errors are |A - B| / B.\n\n"
       "Examples:\n"
       "  offstage simulate run.yaml --trace simulated.json\n"
       "  offstage train run.yaml --trace measured.json\n"

@@ -50,8 +50,8 @@ CLI::App* describe(CLI::App& app, SimulateOptions& options) {
   command->add_option("--policy", options.policy,
                       "Order of work instead of the plan's: fifo, planned or critical_path");
   command->footer(
-      "The step time is that of the steady state: the median distance between the ends of\n"
-      "consecutive steps (with --steps 1, the end of the only, cold one).\n\n"
+      "The step time is that of the steady state: the median of all steps but the first and the\n"
+      "last (with --steps 2, the second; with 1, the end of the only, cold one).\n\n"
       "Examples:\n"
       "  offstage simulate run.yaml\n"
       "  offstage simulate plan.json --steps 5 --trace trace.json   # open in ui.perfetto.dev\n"

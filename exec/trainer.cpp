@@ -85,12 +85,6 @@ UpdateSettings update_settings(const scheduler::TrainConfig& config) {
           .seed = config.seed};
 }
 
-Seconds median(std::vector<Seconds> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
-}
-
 }  // namespace
 
 Trainer::Trainer(const Plan& plan, const scheduler::TrainConfig& config, TrainerOptions options)
@@ -143,8 +137,9 @@ TrainResult Trainer::train(std::int64_t steps) {
     }
     const std::vector<Seconds> ends = window.trace.step_ends(window.graph);
     first.push_back(ends.front());
-    for (std::size_t s = 1; s < ends.size(); ++s) {
-      steady.push_back(ends[s] - ends[s - 1]);
+    if (ends.size() > 1) {
+      const auto steps = scheduler::steady_steps(ends);
+      steady.insert(steady.end(), steps.begin(), steps.end());
     }
     if (window.graph.steps >= result.graph.steps) {
       result.graph = std::move(window.graph);
@@ -153,9 +148,9 @@ TrainResult Trainer::train(std::int64_t steps) {
     }
     validate();
   }
-  // A window's first step has nothing before it to overlap with.
+  // A window's first step has nothing before it to overlap with, its last one nothing behind it.
   if (!steady.empty() || !first.empty()) {
-    result.step = median(steady.empty() ? std::move(first) : std::move(steady));
+    result.step = scheduler::median(steady.empty() ? std::move(first) : std::move(steady));
   }
   result.memory = memory();
   if (options_.hosts != nullptr) {

@@ -10,6 +10,7 @@
 
 #include "platform/hosts.h"
 #include "platform/node_reader.h"
+#include "platform/virtual_changes.h"
 #include "platform/virtual_machine.h"
 
 namespace offstage::platform {
@@ -65,14 +66,7 @@ Machine read_changed(const Node& map, const std::string& catalog_directory) {
   if (root.at("kind").choice({"node", "virtual"}) == "node") {
     return read_node_machine(root, NodeChanges(map));
   }
-  for (const char* key : {"gpus", "gpu_memory_bytes", "host_memory_bytes"}) {
-    if (!map.find(key)) continue;
-    throw name.error(
-        "only `host` and machines with real GPUs take changes; edit a machine of virtual GPUs "
-        "in its file");
-  }
-  map.allow_keys({"name", "hosts", "network_bytes_per_s"});
-  return make_machine(read_virtual_machine(root));
+  return make_machine(changed(map, read_virtual_machine(root)));
 }
 
 }  // namespace

@@ -107,9 +107,11 @@ class Builder {
   }
 
   void add_drive(const VirtualDrive& spec) {
-    const auto one_way = [this](const char* name, const Sourced<BytesPerSecond>& rate) {
+    const auto one_way = [&](const char* name, const Sourced<BytesPerSecond>& rate) {
       machine_.links.push_back({name, LinkKind::nvme, rate, false});
-      return route(name, {machine_.links.size() - 1});
+      const RouteId made = route(name, {machine_.links.size() - 1});
+      machine_.routes[made].latency = spec.latency.value;
+      return made;
     };
     Drive drive;
     drive.name = "nvme0";
@@ -130,14 +132,19 @@ VirtualDrive to_virtual_drive(const Machine& machine) {
   const auto rate = [&](RouteId route) {
     return machine.links[machine.routes[route].links.front()].capacity;
   };
-  return {machine.pools[drive.pool].capacity, rate(drive.read.front()), rate(drive.write.front())};
+  return {machine.pools[drive.pool].capacity,
+          rate(drive.read.front()),
+          rate(drive.write.front()),
+          {machine.routes[drive.read.front()].latency, "of a transfer", Confidence::medium}};
 }
 
 VirtualDrive read_drive(const Node& node) {
-  node.allow_keys({"capacity_bytes", "read_bytes_per_s", "write_bytes_per_s"});
-  return {read_sourced_bytes(node.at("capacity_bytes")),
-          read_sourced_rate(node.at("read_bytes_per_s")),
-          read_sourced_rate(node.at("write_bytes_per_s"))};
+  node.allow_keys({"capacity_bytes", "read_bytes_per_s", "write_bytes_per_s", "latency_s"});
+  VirtualDrive drive{.capacity = read_sourced_bytes(node.at("capacity_bytes")),
+                     .read = read_sourced_rate(node.at("read_bytes_per_s")),
+                     .write = read_sourced_rate(node.at("write_bytes_per_s"))};
+  if (const auto latency = node.find("latency_s")) drive.latency = read_sourced_seconds(*latency);
+  return drive;
 }
 
 void check_memory(const VirtualMachine& spec) {

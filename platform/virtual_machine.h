@@ -22,6 +22,7 @@ namespace offstage::platform {
 struct VirtualDrive {
   Sourced<Bytes> capacity;
   Sourced<BytesPerSecond> read, write;
+  Sourced<Seconds> latency{{0.0}, "not told apart from the rate", Confidence::assumed};
 };
 
 struct VirtualMachine {

@@ -108,9 +108,13 @@ std::string collectives_text(const std::vector<CollectiveCurve>& curves) {
 }
 
 std::string drive_text(const VirtualDrive& drive) {
-  return fmt::format(
-      "drive:\n  capacity_bytes: {}\n  read_bytes_per_s: {}\n  write_bytes_per_s: {}\n",
-      sourced(drive.capacity), sourced(drive.read), sourced(drive.write));
+  std::string text =
+      fmt::format("drive:\n  capacity_bytes: {}\n  read_bytes_per_s: {}\n  write_bytes_per_s: {}\n",
+                  sourced(drive.capacity), sourced(drive.read), sourced(drive.write));
+  if (drive.latency.value > Seconds{}) {
+    text += fmt::format("  latency_s: {}\n", sourced(drive.latency));
+  }
+  return text;
 }
 
 std::string machine_text(const VirtualMachine& spec) {

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "scheduler/trace.h"
+
 namespace offstage::report {
 namespace {
 
@@ -23,19 +25,25 @@ struct TaskTimes {
   Seconds mean;
 };
 
-std::uint32_t first_steady_step(const TraceContents& trace) {
-  const std::uint32_t first = trace.tasks.front().step;
-  return trace.tasks.back().step > first ? first + 1 : first;
+// As scheduler/trace.h, Note [The steady state], has it.
+struct SteadySteps {
+  std::uint32_t first = 0, last = 0;
+};
+
+SteadySteps steady_steps_of(const TraceContents& trace) {
+  const std::uint32_t first = trace.tasks.front().step, last = trace.tasks.back().step;
+  if (last == first) return {first, last};
+  return {first + 1, last == first + 1 ? last : last - 1};
 }
 
 std::map<TaskKey, TaskTimes> times_by_task(const TraceContents& trace) {
-  const std::uint32_t first = first_steady_step(trace);
-  const std::uint32_t steps = trace.tasks.back().step - first + 1;
+  const auto [first, last] = steady_steps_of(trace);
+  const std::uint32_t steps = last - first + 1;
   std::map<TaskKey, TaskTimes> times;
   std::map<std::string, int> seen;  // names in this step
   std::uint32_t step = first;
   for (const TracedTask& task : trace.tasks) {
-    if (task.step < first) continue;
+    if (task.step < first || task.step > last) continue;
     if (task.step != step) seen.clear();
     step = task.step;
     TaskTimes& entry = times[{task.name, seen[task.name]++}];
@@ -48,23 +56,18 @@ std::map<TaskKey, TaskTimes> times_by_task(const TraceContents& trace) {
 
 // As scheduler::steady_step, from what the file says.
 Seconds steady_step(const TraceContents& trace) {
-  std::vector<double> ends;
+  std::vector<Seconds> ends;
   std::uint32_t step = trace.tasks.front().step;
-  double start = trace.tasks.front().start.value;
+  Seconds start = trace.tasks.front().start;
   for (const TracedTask& task : trace.tasks) {
-    const double end = (task.start + task.duration).value;
+    const Seconds end = task.start + task.duration;
     if (ends.empty() || task.step != step) ends.push_back(end);
     step = task.step;
     ends.back() = std::max(ends.back(), end);
-    start = std::min(start, task.start.value);
+    start = std::min(start, task.start);
   }
-  if (ends.size() == 1) return {ends.front() - start};
-  std::vector<double> distances;
-  for (std::size_t i = 1; i < ends.size(); ++i) distances.push_back(ends[i] - ends[i - 1]);
-  std::ranges::sort(distances);
-  const std::size_t middle = distances.size() / 2;
-  return {distances.size() % 2 == 1 ? distances[middle]
-                                    : (distances[middle - 1] + distances[middle]) / 2.0};
+  if (ends.size() == 1) return ends.front() - start;
+  return scheduler::median(scheduler::steady_steps(ends));
 }
 
 // Work that takes no time in either trace agrees; against a measurement of zero nothing else does.

@@ -12,8 +12,8 @@
 // work was predicted well, and by how much the step was missed.
 namespace offstage::report {
 
-// Times are seconds of a step in the steady state: the mean over all steps but the first (the only
-// one, if there is one).
+// Times are seconds of a step in the steady state (scheduler/trace.h): a task's is the mean over
+// its steps.
 struct TaskDifference {
   std::string name;  // with "#2" behind it for the second task of that name in a step
   platform::Seconds a, b;
@@ -27,7 +27,7 @@ struct KindDifference {
 };
 
 struct TraceComparison {
-  platform::Seconds step_a, step_b;          // median distance between ends of consecutive steps
+  platform::Seconds step_a, step_b;          // of a step in the steady state
   double step_error = 0.0;                   // |a - b| / b
   std::vector<KindDifference> by_kind;       // in order of the kinds' names
   std::optional<TaskDifference> worst;       // the task with the largest difference in seconds

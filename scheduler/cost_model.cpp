@@ -8,6 +8,7 @@
 #include "platform/collective.h"
 #include "platform/error.h"
 #include "platform/hosts.h"
+#include "scheduler/core_costs.h"
 #include "scheduler/plan_ledger.h"
 #include "scheduler/roofline.h"
 #include "scheduler/working_memory.h"
@@ -27,7 +28,8 @@ using workloads::Operation;
 
 namespace {
 
-constexpr double kNanosecondsPerSecond = 1e9;
+// As routes over cores carry them.
+double nanoseconds(Seconds core_time) { return core_time.value * 1e9; }
 
 CollectiveKind collective_kind(TaskKind kind) {
   return kind == TaskKind::all_gather ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter;
@@ -64,6 +66,7 @@ class CostBook {
  public:
   CostBook(const Plan& plan, const Profile& profile)
       : plan_(plan), profile_(profile), machine_(plan.machine) {
+    if (platform::has_virtual_gpus(machine_)) cores_.emplace(plan, profile);
     for (const auto& submodel : plan.submodels) {
       memory_.push_back(task_memory(plan, submodel));
     }
@@ -134,6 +137,7 @@ class CostBook {
   std::vector<PassTimes> reduction_times() const {
     const auto ways = static_cast<std::size_t>(plan_.strategy.tensor_ways);
     const auto reduce = [&](platform::Bytes bytes) {
+      if (cores_) return cores_->reduction(bytes);
       return collective_time(machine_, CollectiveKind::all_reduce, bytes, ways);
     };
     constexpr std::int64_t kFloat = 4;
@@ -170,16 +174,11 @@ class CostBook {
     return cost;
   }
 
-  double core_nanoseconds(double bytes) const {
-    return bytes / machine_.core_copy_rate->value.value * kNanosecondsPerSecond;
-  }
-
   TaskCost copy(const Task& task) const {
     const auto& gpu = machine_.gpus[task.gpu];
     const auto& routes = task.kind == TaskKind::fetch ? gpu.h2d : gpu.d2h;
     TaskCost cost = over(routes[task.socket]);
-    const auto bytes = static_cast<double>(task.bytes.value);
-    cost.amount = machine_.core_copy_rate ? core_nanoseconds(bytes) : bytes;
+    cost.amount = cores_ ? nanoseconds(cores_->copy(task)) : static_cast<double>(task.bytes.value);
     if (machine_.copy_throttle) {
       // A copy engine that is held back rests for what is left of its time when the copy is done.
       const Seconds allowed = task.bytes / machine_.copy_throttle->value;
@@ -193,6 +192,10 @@ class CostBook {
     OFFSTAGE_CHECK(machine_.collective_route.has_value(),
                    fmt::format("{} has no route for collectives", machine_.name));
     TaskCost cost = over(*machine_.collective_route);
+    if (cores_) {
+      cost.amount = nanoseconds(cores_->collective(task));
+      return cost;
+    }
     const Seconds alone = collective_time(machine_, collective_kind(task.kind), task.bytes,
                                           static_cast<std::size_t>(plan_.replicas()));
     cost.amount = alone.value * route_rate(machine_, *cost.route).value;
@@ -211,7 +214,8 @@ class CostBook {
     const bool forward = task.kind == TaskKind::forward;
     const auto on_member = [&](std::size_t gpu) {
       const PassTimes& times = submodel_times_[machine_.gpus[gpu].model][task.submodel];
-      return on_gpu(gpu, forward ? times.forward : times.backward);
+      const Seconds work = forward ? times.forward : times.backward;
+      return on_gpu(gpu, cores_ ? work + cores_->widening(task.submodel, forward) : work);
     };
     TaskCost cost = on_member(task.gpu);
     if (!reductions_.empty()) {
@@ -223,8 +227,8 @@ class CostBook {
       const PassTimes& of_submodel = reductions_[task.submodel];
       const Seconds reductions = forward ? of_submodel.forward : of_submodel.backward;
       cost.route = plan_.group_routes[static_cast<std::size_t>(plan_.shard_of(task.gpu))];
-      if (machine_.gpus[task.gpu].compute_route) {  // copying, too, is work of the members' cores
-        cost.amount = reductions.value * kNanosecondsPerSecond;
+      if (cores_) {  // summing, too, is work of the members' cores
+        cost.amount = nanoseconds(reductions) * static_cast<double>(ways);
         for (std::size_t g = task.gpu; g < task.gpu + ways; ++g) {
           cost.amount += on_member(g).amount;
         }
@@ -243,7 +247,7 @@ class CostBook {
     TaskCost cost;
     if (gpu.compute_route) {
       cost = over(*gpu.compute_route);
-      cost.amount = slowed.value * kNanosecondsPerSecond;
+      cost.amount = nanoseconds(slowed);
     } else {
       cost.exclusive = profile_.task_overhead.value + slowed;
     }
@@ -262,31 +266,25 @@ class CostBook {
   }
 
   TaskCost update(const Task& task) const {
-    const auto elements = static_cast<double>(task.elements);
-    const auto& gpu = machine_.gpus[task.gpu];
-    const auto& socket = machine_.sockets[task.socket];
-    const Seconds core_time = socket.optimizer_core_time_per_parameter.value;
+    const double bytes = static_cast<double>(task.elements) * optimizer_bytes();
     if (plan_.submodels[task.submodel].state == StatePlace::resident) {
-      const double bandwidth = machine_.gpu_models[gpu.model].memory_bandwidth.value.value *
-                               profile_.memory_efficiency.value;
-      const Seconds work = socket.optimizer_on_cores
-                               ? core_time * elements
-                               : Seconds{elements * optimizer_bytes() / bandwidth};
-      return on_gpu(task.gpu, work);
+      const auto& model = machine_.gpu_models[machine_.gpus[task.gpu].model];
+      const double bandwidth =
+          model.memory_bandwidth.value.value * profile_.memory_efficiency.value;
+      return on_gpu(task.gpu, cores_ ? cores_->update(task) : Seconds{bytes / bandwidth});
     }
-    TaskCost cost = over(socket.optimizer);
-    const double work_per_parameter =
-        socket.optimizer_on_cores ? core_time.value * kNanosecondsPerSecond : optimizer_bytes();
-    cost.amount = elements * work_per_parameter / profile_.optimizer_efficiency.value;
+    TaskCost cost = over(machine_.sockets[task.socket].optimizer);
+    cost.amount =
+        (cores_ ? nanoseconds(cores_->update(task)) : bytes) / profile_.optimizer_efficiency.value;
     return cost;
   }
 
   // One pass over a shard's gradients.
   TaskCost norm(const Task& task) const {
     TaskCost cost = over(machine_.sockets[task.socket].optimizer);
-    const double bytes =
-        static_cast<double>(task.elements * element_bytes(plan_.workload.precision).sent_gradient);
-    cost.amount = machine_.core_copy_rate ? core_nanoseconds(bytes) : bytes;
+    const std::int64_t bytes =
+        task.elements * element_bytes(plan_.workload.precision).sent_gradient;
+    cost.amount = cores_ ? nanoseconds(cores_->norm(task)) : static_cast<double>(bytes);
     return cost;
   }
 
@@ -301,6 +299,7 @@ class CostBook {
   const Plan& plan_;
   const Profile& profile_;
   const Machine& machine_;
+  std::optional<CoreCosts> cores_;                      // of virtual GPUs
   std::vector<ComputeMemory> memory_;                   // by sub-model
   std::vector<std::vector<PassTimes>> submodel_times_;  // by GPU model, sub-model
   std::vector<PassTimes> reductions_;  // by sub-model; empty without a tensor split

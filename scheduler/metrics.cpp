@@ -14,20 +14,7 @@ using platform::Seconds;
 
 namespace {
 
-struct Window {
-  Seconds begin, end;
-  double steps = 1.0;
-};
-
-// From the end of the first step to the end of the last: the first fills the machine's pipelines
-// and says little about the steady state.
-Window steady_window(const TaskGraph& graph, const Trace& trace) {
-  const auto ends = trace.step_ends(graph);
-  if (ends.size() == 1) return {{}, ends.front(), 1.0};
-  return {ends.front(), ends.back(), static_cast<double>(ends.size() - 1)};
-}
-
-Seconds overlap(const Interval& interval, const Window& window) {
+Seconds overlap(const Interval& interval, const SteadyWindow& window) {
   const Seconds begin = std::max(interval.start, window.begin);
   const Seconds end = std::min(interval.end, window.end);
   return end > begin ? end - begin : Seconds{};
@@ -64,14 +51,15 @@ void take_longer(Bound& bound, Seconds seconds, const std::string& by) {
 }
 
 std::vector<EngineUse> engine_use(const TaskGraph& graph, const Trace& trace) {
-  const Window window = steady_window(graph, trace);
+  const SteadyWindow window = steady_window(trace.step_ends(graph));
+  const double per_step = 1.0 / static_cast<double>(window.steps);
   std::vector<EngineUse> engines;
   for (const Engine& engine : graph.engines) engines.push_back({engine.name, {}, 0.0});
   for (TaskId task = 0; task < graph.size(); ++task) {
-    const Seconds busy = overlap(trace.tasks[task], window) * (1.0 / window.steps);
+    const Seconds busy = overlap(trace.tasks[task], window) * per_step;
     for (const EngineId engine : graph.task_engines(task)) engines[engine].busy += busy;
   }
-  const Seconds length = (window.end - window.begin) * (1.0 / window.steps);
+  const Seconds length = (window.end - window.begin) * per_step;
   for (EngineUse& engine : engines) {
     engine.utilisation = length.value > 0.0 ? engine.busy / length : 0.0;
   }

@@ -39,6 +39,7 @@ constexpr double kLeastEfficiency = 1e-3;
 constexpr double kMostEfficiency = 1.5;
 constexpr double kMostOptimizerBytes = 1e4;
 constexpr double kLongestSeconds = 10.0;
+constexpr const char* kCorePasses = "core_passes_s_per_element";
 
 constexpr std::array<TimeKey, 2> kTimeKeys{{{"launch_interval_s", &Profile::launch_interval},
                                             {"task_overhead_s", &Profile::task_overhead}}};
@@ -100,6 +101,7 @@ Profile load_profile(const std::string& name_or_path, const std::string& profile
   std::vector<std::string> keys{"name", "offload", "eager"};
   for (const auto& key : kTimeKeys) keys.emplace_back(key.name);
   for (const auto& key : kNumberKeys) keys.emplace_back(key.name);
+  keys.emplace_back(kCorePasses);
   root.allow_keys(keys);
   Profile profile;
   profile.file = document.file();
@@ -115,6 +117,7 @@ Profile load_profile(const std::string& name_or_path, const std::string& profile
   }
   if (const auto node = root.find("offload")) profile.offload = read_offload_stack(*node);
   if (const auto node = root.find("eager")) profile.eager = read_eager_stack(*node);
+  if (const auto passes = root.find(kCorePasses)) profile.core_passes = read_core_passes(*passes);
   return profile;
 }
 
@@ -130,6 +133,14 @@ void write_profile(const Profile& profile, const std::string& path) {
   }
   if (profile.offload) text += offload_stack_text(*profile.offload);
   if (profile.eager) text += eager_stack_text(*profile.eager);
+  if (profile.core_passes) {
+    text += fmt::format("{}:\n", kCorePasses);
+    for_each_pass(*profile.core_passes, [&](const char* name, const Sourced<Seconds>& number) {
+      text +=
+          fmt::format("  {}: {{value: {}, source: {}, confidence: {}}}\n", name, number.value.value,
+                      nlohmann::json(number.source).dump(), platform::to_string(number.confidence));
+    });
+  }
   std::ofstream file(path, std::ios::trunc);
   file << text << std::flush;
   if (!file) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "platform/machine.h"
+#include "scheduler/core_passes.h"
 #include "scheduler/eager_stack.h"
 #include "scheduler/offload_stack.h"
 
@@ -31,6 +32,8 @@ struct Profile {
   std::optional<OffloadStack> offload;
   // Of software that issues its kernels from Python.
   std::optional<EagerStack> eager;
+  // Of a stack whose GPUs are cores; absent: guessed from the machine.
+  std::optional<CorePasses> core_passes;
 };
 
 // Errors: Error(bad_input) with place, as document.h.

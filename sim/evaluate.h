@@ -15,8 +15,8 @@
 //   });
 namespace offstage::sim {
 
-// Consecutive steps simulated when nobody says otherwise: the first is cold, the distance between
-// the others is the steady state.
+// Consecutive steps simulated when nobody says otherwise: the first is cold, the last has nothing
+// behind it, the one between is the steady state (scheduler/trace.h).
 constexpr std::uint32_t kSimulatedSteps = 3;
 
 // Steady-state seconds of a step of each plan, in order. Each plan becomes a graph, costs and a

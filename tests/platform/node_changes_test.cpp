@@ -92,6 +92,24 @@ TEST_CASE("a run config sets the memory of GPUs and of the host", "[platform][un
   }
 }
 
+TEST_CASE("a calibrated computer plays as many virtual GPUs as a run config asks for",
+          "[platform][unit]") {
+  const Changed changed;
+  const Machine four =
+      changed.read("{name: virtual.yaml, virtual_gpus: 4, gpu_memory_bytes: 1MiB}");
+  REQUIRE(four.gpus.size() == 4);
+  CHECK(four.pools[four.gpus[3].pool].capacity.value == mebibytes(1));
+  // Two GPUs gather 1000 B in 1 us, a copy; four make three copies.
+  CHECK(collective_time(four, CollectiveKind::all_gather, {1000}).value == Approx(3e-6));
+  // A scatter reads two arrays and writes one; of four GPUs five: 1 us x 5 / 3.
+  CHECK(collective_time(four, CollectiveKind::reduce_scatter, {1000}).value == Approx(5e-6 / 3));
+  // Two ranks on two cores sum in 2 us; four take turns: twice as long.
+  CHECK(collective_time(four, CollectiveKind::all_reduce, {1000}).value == Approx(4e-6));
+  const Machine one = changed.read("{name: virtual.yaml, virtual_gpus: 1}");
+  CHECK(one.gpus.size() == 1);
+  CHECK(one.collectives.empty());
+}
+
 TEST_CASE("a change that the machine does not allow is refused where it stands",
           "[platform][unit]") {
   const Changed changed;
@@ -106,6 +124,6 @@ TEST_CASE("a change that the machine does not allow is refused where it stands",
   refused("{name: small.yaml, virtual_gpus: 1}", "virtual_gpus");
   refused("{name: small.yaml, gpu_memory_bytes: 1GiB}", "nothing is left");
   refused("{name: small.yaml, host_memory_bytes: 0}", "host_memory_bytes");
-  refused("{name: virtual.yaml, gpus: 1}", "edit a machine of virtual GPUs in its file");
+  refused("{name: virtual.yaml, gpus: 1}", "takes virtual_gpus and gpu_memory_bytes");
   refused("{gpus: 1}", "the key 'name' is missing");
 }

@@ -173,27 +173,34 @@ TEST_CASE("a slot that nobody releases can't have a second occupant", "[schedule
              Catch::Contains("slot acquired while occupied"));
 }
 
-TEST_CASE("a steady step is the median distance between step ends", "[scheduler][unit]") {
-  // Step ends at 10, 13, 17, 19 s: distances 3, 4, 2; median 3.
+TEST_CASE("a steady step is the median of all steps but the first and the last",
+          "[scheduler][unit]") {
+  // Step ends at 10, 13, 17, 19, 24 s: distances 3, 4, 2, of which the median is 3, and 5, of the
+  // last step.
   GraphBuilder builder;
   const auto a = builder.engine("a");
-  const double lengths[] = {10, 3, 4, 2};
-  for (std::uint32_t step = 0; step < 4; ++step) {
+  const double lengths[] = {10, 3, 4, 2, 5};
+  for (std::uint32_t step = 0; step < 5; ++step) {
     builder.task({a}, {}, delay(lengths[step]), {}, step);
   }
-  const Trace trace = run(builder, {0, 1, 2, 3});
+  const Trace trace = run(builder, {0, 1, 2, 3, 4});
   CHECK(steady_step(builder.graph(), trace) == Seconds{3.0});
 }
 
-TEST_CASE("a steady step of two distances is their mean, of one step its end",
+TEST_CASE("a steady step between two is their mean, of two steps the second, of one its end",
           "[scheduler][unit]") {
-  GraphBuilder three, one;
-  const auto a = three.engine("a");
-  const double lengths[] = {10, 3, 4};
-  for (std::uint32_t step = 0; step < 3; ++step) {
-    three.task({a}, {}, delay(lengths[step]), {}, step);
+  // Ends at 10, 13, 17 and 19 s: between the first and the last step lie 3 and 4 s.
+  GraphBuilder four, two, one;
+  const double lengths[] = {10, 3, 4, 2};
+  const auto a = four.engine("a"), b = two.engine("a");
+  for (std::uint32_t step = 0; step < 4; ++step) {
+    four.task({a}, {}, delay(lengths[step]), {}, step);
   }
-  CHECK(steady_step(three.graph(), run(three, {0, 1, 2})) == Seconds{3.5});
+  for (std::uint32_t step = 0; step < 2; ++step) {
+    two.task({b}, {}, delay(lengths[step]), {}, step);
+  }
+  CHECK(steady_step(four.graph(), run(four, {0, 1, 2, 3})) == Seconds{3.5});
+  CHECK(steady_step(two.graph(), run(two, {0, 1})) == Seconds{3.0});
   one.task({one.engine("a")}, {}, delay(7));
   CHECK(steady_step(one.graph(), run(one, {0})) == Seconds{7.0});
 }

@@ -131,6 +131,7 @@ Machine small_core_machine() {
     gpu.h2d = gpu.d2h = {0};
     gpu.compute_route = 0;
   }
+  machine.sockets[0].cores = 2;
   machine.sockets[0].optimizer_on_cores = true;
   machine.sockets[0].optimizer_core_time_per_parameter = given(Seconds{0.125});
   machine.collective_route = 0;
