@@ -37,6 +37,7 @@ void add_simulate_command(CLI::App& app, Action& action);
 void add_train_command(CLI::App& app, Action& action);
 void add_calibrate_command(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);
+void add_validate_command(CLI::App& app, Action& action);
 void add_control_commands(CLI::App& app, Action& action);  // status, pause, resume, ...
 
 // Adds a subcommand whose options live as long as the app. `describe(command, options)` tells

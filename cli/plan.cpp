@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/planning.h"
+#include "cli/step_interval.h"
 #include "cli/system_planning.h"
 #include "cli/system_report.h"
 #include "platform/error.h"
@@ -63,9 +64,15 @@ int run_system(const PlanOptions& options, const scheduler::RunConfig& config) {
                             .profile = config.profile.name,
                             .assumed = assumed_numbers(config.machine, config.profile)};
   if (options.common.json) {
-    print_json(system_plan_json(report));
+    auto object = system_plan_json(report);
+    add_step_interval(object, config.profile);
+    print_json(object);
   } else {
-    print_text(describe_system_plan(report));
+    std::string text = describe_system_plan(report);
+    if (prediction) {
+      text += describe_step_interval(prediction->metrics.step, config.profile);
+    }
+    print_text(text);
   }
   return plan.memory.fits() ? kDone : kAnswerIsNo;
 }
@@ -89,10 +96,14 @@ int run(const PlanOptions& options) {
   if (options.explain) explanation = explain(question, result, predicted);
   if (options.common.json) {
     auto object = plan_report_json(report);
+    add_step_interval(object, question.config.profile);
     if (explanation) object["explain"] = explanation_json(*explanation, result, predicted);
     print_json(object);
   } else {
     std::string text = describe_plan(report);
+    if (prediction) {
+      text += describe_step_interval(prediction->metrics.step, question.config.profile);
+    }
     if (explanation) text += describe_explanation(*explanation, result, predicted);
     if (result.fits && !options.out.empty()) text += fmt::format("\nWritten to {}\n", options.out);
     print_text(text);

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/planning.h"
+#include "cli/step_interval.h"
 #include "cli/system_planning.h"
 #include "cli/system_report.h"
 #include "platform/error.h"
@@ -85,12 +86,15 @@ void write_trace(const SimulateOptions& options, const platform::Machine& machin
 }
 
 void print_answer(const SimulateOptions& options, json object, const std::string& text,
-                  const std::vector<std::string>& assumed) {
+                  const platform::Machine& machine, const scheduler::Profile& profile) {
+  const auto assumed = assumed_numbers(machine, profile);
   if (options.common.json) {
     object["assumed"] = assumed;
+    add_step_interval(object, profile);
     return print_json(object);
   }
-  std::string whole = text;
+  const platform::Seconds step{object["step_s"].get<double>()};
+  std::string whole = text + describe_step_interval(step, profile);
   if (!assumed.empty()) whole += "\n" + describe_assumptions(assumed);
   if (!options.trace.empty()) {
     whole += fmt::format("\nTrace written to {}; open it in ui.perfetto.dev\n", options.trace);
@@ -115,8 +119,7 @@ int run_system(const SimulateOptions& options, const scheduler::RunConfig& confi
                .offset = {}},
               "");
   print_answer(options, system_simulation_json(plan, simulated),
-               describe_system_simulation(plan, simulated),
-               assumed_numbers(plan.machine, config.profile));
+               describe_system_simulation(plan, simulated), plan.machine, config.profile);
   return kDone;
 }
 
@@ -141,7 +144,7 @@ int run(const SimulateOptions& options) {
                .offset = {}},
               scheduler::plan_hash(result.plan));
   print_answer(options, to_json(result.plan, simulated, options), to_text(result.plan, simulated),
-               assumed_numbers(result.plan.machine, profile));
+               result.plan.machine, profile);
   return kDone;
 }
 

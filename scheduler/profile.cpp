@@ -98,7 +98,7 @@ void append(std::string& text, const char* key, double value, const std::string&
 Profile load_profile(const std::string& name_or_path, const std::string& profiles_directory) {
   const Document document = Document::load(path_of(name_or_path, profiles_directory));
   const Node root = document.root();
-  std::vector<std::string> keys{"name", "offload", "eager"};
+  std::vector<std::string> keys{"name", "offload", "eager", "step_range"};
   for (const auto& key : kTimeKeys) keys.emplace_back(key.name);
   for (const auto& key : kNumberKeys) keys.emplace_back(key.name);
   keys.emplace_back(kCorePasses);
@@ -118,6 +118,7 @@ Profile load_profile(const std::string& name_or_path, const std::string& profile
   if (const auto node = root.find("offload")) profile.offload = read_offload_stack(*node);
   if (const auto node = root.find("eager")) profile.eager = read_eager_stack(*node);
   if (const auto passes = root.find(kCorePasses)) profile.core_passes = read_core_passes(*passes);
+  if (const auto node = root.find("step_range")) profile.step_range = read_step_range(*node);
   return profile;
 }
 
@@ -141,6 +142,7 @@ void write_profile(const Profile& profile, const std::string& path) {
                       nlohmann::json(number.source).dump(), platform::to_string(number.confidence));
     });
   }
+  if (profile.step_range) text += step_range_text(*profile.step_range);
   std::ofstream file(path, std::ios::trunc);
   file << text << std::flush;
   if (!file) {

@@ -7,6 +7,7 @@
 #include "scheduler/core_passes.h"
 #include "scheduler/eager_stack.h"
 #include "scheduler/offload_stack.h"
+#include "scheduler/step_range.h"
 
 // Numbers that belong to a software stack rather than to a machine: how close its kernels come to
 // the machine's tables, how many bytes its optimizer moves, how fast its host code launches. Read
@@ -34,6 +35,8 @@ struct Profile {
   std::optional<EagerStack> eager;
   // Of a stack whose GPUs are cores; absent: guessed from the machine.
   std::optional<CorePasses> core_passes;
+  // Where measured steps lay beside predicted ones.
+  std::optional<StepRange> step_range;
 };
 
 // Errors: Error(bad_input) with place, as document.h.

@@ -17,7 +17,7 @@ packages=(
   ca-certificates git g++ cmake ninja-build ccache pkg-config    # build
   python3 python3-venv python3-yaml                              # LibTorch's wheel, test scripts
   libsimgrid-dev libboost-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev
-  libnlopt-cxx-dev libspdlog-dev libhwloc-dev libnuma-dev libxxhash-dev liburing-dev           # libraries
+  libnlopt-cxx-dev libspdlog-dev libhwloc-dev libnuma-dev libxxhash-dev liburing-dev libfccp-dev           # libraries
   catch2 clang-format clang-tidy                                 # tests
   bible-kjv                                                      # the demo's text
   gnuplot-nox                                                    # plots of `offstage capacity`

@@ -45,7 +45,14 @@ TEST_CASE("the catalog's machines have the parts and the room described", "[plat
       // 24564 MiB - 3.1 GiB; 256 - 8 GiB; DRAM and, of each GPU's port, down, up and duplex
       {"4x4090", 4, 1, 0, 1, 20.888, 248.0, 13},
       // 2 DRAM, down, up and duplex of 4 uplinks, down and up of 8 ports
-      {"two-socket-8xa100-pcie", 8, 2, 4, 4, 76.247, 487.75, 30}};
+      {"two-socket-8xa100-pcie", 8, 2, 4, 4, 76.247, 487.75, 30},
+      // the same on one socket: 505 - 17.25 GiB in all, one DRAM
+      {"one-socket-8xa100-pcie", 8, 1, 4, 4, 76.247, 487.75, 29},
+      {"8xa800", 8, 2, 4, 8, 76.247, 487.75, 16},
+      // 120 GB - 4 GiB
+      {"8xv100", 8, 2, 4, 1, 28.648, 107.759, 16},
+      // 24 - 3.1 GiB; 2 DRAM, down, up and duplex of 8 ports
+      {"8x3090", 8, 2, 0, 1, 20.9, 248.0, 26}};
   CHECK(cases.size() == catalog_names(kCatalog).size());
   for (const Case& expected : cases) {
     CAPTURE(expected.name);
