@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/data_folder.h"
 #include "cli/explain_report.h"
+#include "cli/import_plan.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/planning.h"
@@ -28,17 +29,19 @@ struct PlanOptions {
   std::string file;
   std::string out;
   bool explain = false;
+  ImportOptions import;
 };
 
 CLI::App* describe(CLI::App& app, PlanOptions& options) {
   CLI::App* command =
       app.add_subcommand("plan", "Find a plan: what fits, how fast, in which order of work");
-  command->add_option("CONFIG", options.file, "A run config, or a plan to show again")->required();
+  command->add_option("CONFIG", options.file, "A run config, or a plan to show again");
   command->add_option("--out", options.out, "Write the plan to this file");
   command->add_flag(
       "--explain", options.explain,
       "Say what each resource needs, where time is lost, and what others' estimators\n"
       "would have answered");
+  add_import_options(*command, options.import);
   command->footer(
       "Prints the strategy, the memory ledger of every pool and the predicted step time. Exit\n"
       "status 1 when the model does not fit.\n\n"
@@ -46,7 +49,8 @@ CLI::App* describe(CLI::App& app, PlanOptions& options) {
       "  offstage plan run.yaml\n"
       "  offstage plan run.yaml --out plan.json\n"
       "  offstage plan run.yaml --explain\n"
-      "  offstage plan run.yaml --json | jq .step_s");
+      "  offstage plan run.yaml --json | jq .step_s\n"
+      "  offstage plan --import ds_z3.json --model llama-2-7b --platform dgx-a100-80");
   return command;
 }
 
@@ -77,8 +81,24 @@ int run_system(const PlanOptions& options, const scheduler::RunConfig& config) {
   return plan.memory.fits() ? kDone : kAnswerIsNo;
 }
 
+void require_one_question(const PlanOptions& options) {
+  const bool imports = !options.import.file.empty();
+  if (imports != options.file.empty()) {
+    throw Error(ErrorCode::bad_usage,
+                "plan takes a CONFIG, or --import FILE instead; see `offstage plan --help`");
+  }
+  if (imports && (options.explain || !options.out.empty())) {
+    throw Error(ErrorCode::bad_usage,
+                "--explain and --out are for offstage's own plans, not for an imported file");
+  }
+}
+
 int run(const PlanOptions& options) {
+  require_one_question(options);
   const auto directories = data_directories(find_data_folder(options.common.data));
+  if (!options.import.file.empty()) {
+    return run_import(options.import, directories, options.common.json);
+  }
   const Question question = read_question(options.file, directories);
   if (question.config.system) return run_system(options, question.config);
   const scheduler::PlanningResult result = answer(question);

@@ -58,18 +58,6 @@ Profile read_profile_of(const Node& node, const DataDirectories& directories) {
   }
 }
 
-// A machine file names its profile, by name or by a path from its own folder.
-Profile default_profile_of(const Machine& machine, const DataDirectories& directories) {
-  const std::string& name = machine.default_profile;
-  try {
-    return load_profile(is_path(name) ? beside(machine.file, name) : name, directories.profiles);
-  } catch (const Error& error) {
-    if (error.where()) throw;
-    throw Error(error.code(), fmt::format("default_profile: {}", error.what()),
-                {.file = machine.file, .line = {}, .column = {}});
-  }
-}
-
 // The one that is named; else that of the software which the strategy is about.
 Profile profile_for(const Node& root, const RunConfig& config, const DataDirectories& directories) {
   if (const auto named = root.find("profile")) return read_profile_of(*named, directories);
@@ -113,6 +101,18 @@ RunConfig from_config(const Document& document, const DataDirectories& directori
 }
 
 }  // namespace
+
+// By name or by a path from the machine file's folder.
+Profile default_profile_of(const Machine& machine, const DataDirectories& directories) {
+  const std::string& name = machine.default_profile;
+  try {
+    return load_profile(is_path(name) ? beside(machine.file, name) : name, directories.profiles);
+  } catch (const Error& error) {
+    if (error.where()) throw;
+    throw Error(error.code(), fmt::format("default_profile: {}", error.what()),
+                {.file = machine.file, .line = {}, .column = {}});
+  }
+}
 
 RunConfig load_run_config(const std::string& file, const DataDirectories& directories) {
   const Document document = Document::load(file);

@@ -38,4 +38,7 @@ struct RunConfig {
 // Error(bad_input) with file, line, column, what is allowed, the nearest match.
 RunConfig load_run_config(const std::string& file, const DataDirectories& directories);
 
+// The profile that the machine's file names, for our own method. Errors: as load_profile.
+Profile default_profile_of(const platform::Machine& machine, const DataDirectories& directories);
+
 }  // namespace offstage::scheduler
