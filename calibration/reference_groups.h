@@ -11,9 +11,4 @@ namespace offstage::calibration {
 // "24 x 1024" for the layers and width of a row's model, or the model's name without them.
 std::string group_of(const ReferenceRow& row);
 
-// Which of `folds` equal parts of all groups the row's group is in, from 0: by a hash of the
-// group's name, so that it doesn't depend on which other rows there are.
-// Source: FNV-1a, 64 bit (draft-eastlake-fnv).
-int fold_of(const ReferenceRow& row, int folds);
-
 }  // namespace offstage::calibration
