@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The whole path on real input: measure this computer, plan a GPT whose training state is several
 # times larger than its (virtual) GPUs, simulate the plan, train with the same plan, compare the two
-# traces; then one question about a DGX-A100. About 2 minutes on 2 cores, after set-up and build.
+# traces; then one question about a DGX-A100. About 4 minutes on 2 cores, after set-up and build.
 # Everything it writes is in build/demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
