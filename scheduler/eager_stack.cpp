@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "platform/sourced_reader.h"
+#include "scheduler/profile_entry.h"
 
 namespace offstage::scheduler {
 
@@ -47,20 +47,6 @@ constexpr std::array<PartKey, 3> kPartKeys{
       &EagerStack::collective_efficiency},
      {"overlap_loss", 0.0, 1.0, &EagerStack::overlap_loss},
      {"odd_gemm_efficiency", kLeastEfficiency, 1.0, &EagerStack::odd_gemm_efficiency}}};
-
-template <typename T, typename Read>
-Sourced<T> read_sourced(const Node& node, Read read_value) {
-  node.allow_keys({"value", "source", "confidence"});
-  return {read_value(node.at("value")), node.at("source").text(),
-          platform::read_confidence(node.at("confidence"))};
-}
-
-template <typename T>
-std::string entry(const char* key, const std::string& value, const Sourced<T>& of) {
-  // JSON's quoting is valid YAML.
-  return fmt::format("  {}:\n    value: {}\n    source: {}\n    confidence: {}\n", key, value,
-                     nlohmann::json(of.source).dump(), platform::to_string(of.confidence));
-}
 
 }  // namespace
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "platform/sourced_reader.h"
+#include "scheduler/profile_entry.h"
 
 namespace offstage::scheduler {
 
@@ -11,24 +11,6 @@ using platform::BytesPerSecond;
 using platform::Node;
 using platform::Seconds;
 using platform::Sourced;
-
-namespace {
-
-template <typename T, typename Read>
-Sourced<T> read_sourced(const Node& node, Read read_value) {
-  node.allow_keys({"value", "source", "confidence"});
-  return {read_value(node.at("value")), node.at("source").text(),
-          platform::read_confidence(node.at("confidence"))};
-}
-
-template <typename T>
-std::string entry(const char* key, const std::string& value, const Sourced<T>& of) {
-  // JSON's quoting is valid YAML.
-  return fmt::format("  {}:\n    value: {}\n    source: {}\n    confidence: {}\n", key, value,
-                     nlohmann::json(of.source).dump(), platform::to_string(of.confidence));
-}
-
-}  // namespace
 
 OffloadStack read_offload_stack(const Node& node) {
   constexpr double kLongestSeconds = 1e-3, kFastestCopy = 1e12;

@@ -12,6 +12,7 @@
 #include "platform/document.h"
 #include "platform/error.h"
 #include "platform/sourced_reader.h"
+#include "scheduler/profile_entry.h"
 
 namespace offstage::scheduler {
 
@@ -54,13 +55,6 @@ constexpr std::array<NumberKey, 7> kNumberKeys{
      {"optimizer_bytes_per_parameter_f32", 1.0, kMostOptimizerBytes,
       &Profile::optimizer_bytes_per_parameter_f32},
      {"optimizer_efficiency", kLeastEfficiency, kMostEfficiency, &Profile::optimizer_efficiency}}};
-
-template <typename T, typename Read>
-Sourced<T> read_sourced(const Node& node, Read read_value) {
-  node.allow_keys({"value", "source", "confidence"});
-  return {read_value(node.at("value")), node.at("source").text(),
-          platform::read_confidence(node.at("confidence"))};
-}
 
 // A name without a folder or an ending stands for a file among the profiles.
 bool is_name(const std::string& name_or_path) {
