@@ -11,13 +11,9 @@ namespace offstage::platform {
 namespace {
 
 template <typename T>
-void mark_changed(Sourced<T>& number, int factor) {
-  number.source = fmt::format("assumed, {} times: {}", factor, number.source);
+void mark_changed(Sourced<T>& number, double factor) {
+  number.source = fmt::format("assumed, {:g} times: {}", factor, number.source);
   number.confidence = Confidence::assumed;
-}
-
-bool is_pcie(LinkKind kind) {
-  return kind == LinkKind::pcie || kind == LinkKind::pcie_uplink || kind == LinkKind::pcie_duplex;
 }
 
 // "gpu7.pcie.down" belongs to gpu7.
@@ -98,6 +94,15 @@ class GpuCopier {
 
 }  // namespace
 
+bool is_pcie(LinkKind kind) {
+  return kind == LinkKind::pcie || kind == LinkKind::pcie_uplink || kind == LinkKind::pcie_duplex;
+}
+
+void scale_capacity(Link& link, double factor) {
+  link.capacity.value.value *= factor;
+  mark_changed(link.capacity, factor);
+}
+
 Machine with_memory(const Machine& machine, PoolKind kind, int factor) {
   Machine changed = machine;
   for (Pool& pool : changed.pools) {
@@ -113,9 +118,7 @@ std::optional<Machine> with_pcie(const Machine& machine, int factor) {
   if (std::ranges::none_of(machine.links, pcie)) return std::nullopt;
   Machine changed = machine;
   for (Link& link : changed.links) {
-    if (!pcie(link)) continue;
-    link.capacity.value.value *= factor;
-    mark_changed(link.capacity, factor);
+    if (pcie(link)) scale_capacity(link, factor);
   }
   return changed;
 }

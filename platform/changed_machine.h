@@ -11,6 +11,9 @@ namespace offstage::platform {
 // Every pool of that kind `factor` times as large; what the system takes of it stays.
 Machine with_memory(const Machine& machine, PoolKind kind, int factor);
 
+bool is_pcie(LinkKind kind);
+void scale_capacity(Link& link, double factor);
+
 // Every link of PCIe `factor` times as fast: lanes, uplinks and both directions together. Absent
 // where there is none (virtual GPUs).
 std::optional<Machine> with_pcie(const Machine& machine, int factor);

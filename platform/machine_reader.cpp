@@ -12,6 +12,7 @@
 #include "platform/node_reader.h"
 #include "platform/virtual_changes.h"
 #include "platform/virtual_machine.h"
+#include "platform/what_if.h"
 
 namespace offstage::platform {
 namespace {
@@ -57,6 +58,23 @@ std::string find_file(const Node& name, const std::string& catalog_directory) {
   return path.string();
 }
 
+// A machine of the catalog with GPUs of the model that `name` is.
+Machine find_model(const Node& name, const std::string& catalog_directory) {
+  std::vector<std::string> known;
+  for (const std::string& machine : catalog_names(catalog_directory)) {
+    const Document document = Document::load(*catalog_file(machine, catalog_directory));
+    const auto models = document.root().find("gpu_models");
+    for (const Node& model : models ? models->items() : std::vector<Node>{}) {
+      known.push_back(model.at("name").text());
+      if (known.back() == name.text()) return read_machine(document);
+    }
+  }
+  const auto nearest = nearest_match(name.text(), known);
+  throw name.error(fmt::format(
+      "no GPU model of the catalog is named '{}'{}; known: {}", name.text(),
+      nearest ? fmt::format(", did you mean '{}'?", *nearest) : "", fmt::join(known, ", ")));
+}
+
 // The machine of a map that names it and may change it.
 Machine read_changed(const Node& map, const std::string& catalog_directory) {
   const Node name = map.at("name");
@@ -64,7 +82,8 @@ Machine read_changed(const Node& map, const std::string& catalog_directory) {
   const Document document = Document::load(find_file(name, catalog_directory));
   const Node root = document.root();
   if (root.at("kind").choice({"node", "virtual"}) == "node") {
-    return read_node_machine(root, NodeChanges(map));
+    return what_if(map, read_node_machine(root, NodeChanges(map)),
+                   [&](const Node& model) { return find_model(model, catalog_directory); });
   }
   return make_machine(changed(map, read_virtual_machine(root)));
 }

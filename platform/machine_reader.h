@@ -21,7 +21,7 @@ Machine load_machine(const std::string& name_or_path, const std::string& catalog
 
 // The value of `platform:` in a run config: a name or path (a relative one from the file's folder),
 // or a map {name: host, virtual_gpus: 2, ...} as read_host_options takes it, or a map
-// {name: dgx-a100-40, gpus: 2, ...} as NodeChanges takes it.
+// {name: dgx-a100-40, gpus: 2, ...} as NodeChanges and what_if() take it.
 // Errors: Error(bad_input), at the node for an unknown name.
 Machine read_platform(const Node& node, const std::string& catalog_directory);
 

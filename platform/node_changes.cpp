@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "platform/what_if.h"
 
 namespace offstage::platform {
 namespace {
@@ -17,10 +20,36 @@ constexpr const char* kAsked = "as the run config asks";
 // were in use, deepspeedai/DeepSpeed#4571: 4.6 GB could not be had.
 constexpr Bytes kLeastSystem = gibibytes(4);
 
-std::vector<std::string> names_of(const std::vector<Node>& gpus) {
+std::vector<std::string> names_of(const std::vector<Node>& parts) {
   std::vector<std::string> names;
-  for (const Node& gpu : gpus) names.push_back(gpu.at("name").text());
+  for (const Node& part : parts) names.push_back(part.at("name").text());
   return names;
+}
+
+// Of `parts` those that `asked` counts or names.
+std::vector<Node> keep(const Node& asked, const std::vector<Node>& parts, const std::string& what,
+                       std::int64_t fewest) {
+  if (!asked.is_sequence()) {
+    const auto count = asked.integer(fewest, static_cast<std::int64_t>(parts.size()));
+    return {parts.begin(), parts.begin() + count};
+  }
+  const auto names = names_of(parts);
+  std::vector<bool> kept(parts.size());
+  for (const Node& wanted : asked.items()) {
+    const auto found = std::find(names.begin(), names.end(), wanted.text());
+    if (found == names.end()) {
+      throw wanted.error(fmt::format("the machine has no {} named '{}'; it has {}", what,
+                                     wanted.text(), fmt::join(names, ", ")));
+    }
+    const auto index = static_cast<std::size_t>(found - names.begin());
+    if (kept[index]) throw wanted.error(fmt::format("'{}' is named twice", wanted.text()));
+    kept[index] = true;
+  }
+  std::vector<Node> left;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (kept[i]) left.push_back(parts[i]);
+  }
+  return left;
 }
 
 // bytes x to / from, without the overflow of the product.
@@ -33,39 +62,28 @@ Bytes scaled(Bytes bytes, Bytes to, Bytes from) {
 
 NodeChanges::NodeChanges(const Node& map)
     : gpus_(map.find("gpus")),
+      drives_(map.find("drives")),
       gpu_memory_(map.find("gpu_memory_bytes")),
       host_memory_(map.find("host_memory_bytes")) {
-  map.allow_keys(
-      {"name", "gpus", "gpu_memory_bytes", "host_memory_bytes", "hosts", "network_bytes_per_s"});
+  std::vector<std::string> keys{"name",   "gpus",  "gpu_memory_bytes",   "host_memory_bytes",
+                                "drives", "hosts", "network_bytes_per_s"};
+  for (auto& key : what_if_keys()) keys.push_back(std::move(key));
+  map.allow_keys(keys);
+  if (gpu_memory_ && gpu_memory_->is_map()) gpu_memory_.reset();
   for (const auto& memory : {gpu_memory_, host_memory_}) {
     if (memory) memory->bytes({1}, kMostBytes);
   }
 }
 
-std::vector<Node> NodeChanges::keep(const std::vector<Node>& gpus) const {
+std::vector<Node> NodeChanges::keep_gpus(const std::vector<Node>& gpus) const {
   if (!gpus_) return gpus;
-  if (!gpus_->is_sequence()) {
-    const auto count = gpus_->integer(1, static_cast<std::int64_t>(gpus.size()));
-    return {gpus.begin(), gpus.begin() + count};
-  }
-  const auto names = names_of(gpus);
-  std::vector<bool> kept(gpus.size());
-  for (const Node& wanted : gpus_->items()) {
-    const auto found = std::find(names.begin(), names.end(), wanted.text());
-    if (found == names.end()) {
-      throw wanted.error(fmt::format("the machine has no GPU named '{}'; it has {}", wanted.text(),
-                                     fmt::join(names, ", ")));
-    }
-    const auto index = static_cast<std::size_t>(found - names.begin());
-    if (kept[index]) throw wanted.error(fmt::format("'{}' is named twice", wanted.text()));
-    kept[index] = true;
-  }
-  std::vector<Node> left;
-  for (std::size_t i = 0; i < gpus.size(); ++i) {
-    if (kept[i]) left.push_back(gpus[i]);
-  }
+  auto left = keep(*gpus_, gpus, "GPU", 1);
   if (left.empty()) throw gpus_->error("the list is empty; name at least one GPU");
   return left;
+}
+
+std::vector<Node> NodeChanges::keep_drives(const std::vector<Node>& drives) const {
+  return drives_ ? keep(*drives_, drives, "drive", 0) : drives;
 }
 
 void NodeChanges::change(GpuModel& model) const {

@@ -15,16 +15,17 @@ namespace offstage::platform {
 class NodeChanges {
  public:
   NodeChanges() = default;
-  // gpus: how many, the file's first ones, or a list of their names; gpu_memory_bytes: of each GPU;
-  // host_memory_bytes: of all sockets together. `map` has a key `name` too, and may have those of
-  // hosts.h.
-  // Errors: Error(bad_input) with place; nothing else throws but keep().
+  // gpus, drives: how many, the file's first ones, or a list of their names; gpu_memory_bytes: of
+  // each GPU (a map of some is what_if.h's); host_memory_bytes: of all sockets together. `map` has
+  // a key `name` too, and may have those of hosts.h and what_if.h.
+  // Errors: Error(bad_input) with place; nothing else throws but keep_...().
   explicit NodeChanges(const Node& map);
 
-  // Of the GPUs in a machine file those that stay, in the file's order.
-  // Errors: Error(bad_input) at the key `gpus`: more than there are, a name that none has, or one
-  // named twice.
-  std::vector<Node> keep(const std::vector<Node>& gpus) const;
+  // Of the GPUs, or drives, in a machine file those that stay, in the file's order.
+  // Errors: Error(bad_input) at the key: more than there are, a name that none has, or one named
+  // twice; no GPU.
+  std::vector<Node> keep_gpus(const std::vector<Node>& gpus) const;
+  std::vector<Node> keep_drives(const std::vector<Node>& drives) const;
 
   void change(GpuModel& model) const;
 
@@ -36,7 +37,7 @@ class NodeChanges {
   std::optional<Node> gpu_memory_place() const { return gpu_memory_; }
 
  private:
-  std::optional<Node> gpus_, gpu_memory_, host_memory_;
+  std::optional<Node> gpus_, drives_, gpu_memory_, host_memory_;
 };
 
 }  // namespace offstage::platform

@@ -274,7 +274,7 @@ class NodeReader {
   void read_gpus() {
     Names names("GPU");
     const auto nodes =
-        changes_.keep(nonempty_list(root_, "gpus", "a machine has at least one GPU"));
+        changes_.keep_gpus(nonempty_list(root_, "gpus", "a machine has at least one GPU"));
     for (const Node& node : nodes) {
       node.allow_keys({"name", "model", "parent", "link", "numa_node", "speed"});
       Gpu gpu;
@@ -311,7 +311,7 @@ class NodeReader {
     }
     // A GPU alone has nobody to talk to, and the collective library is never started.
     if (model.collective_bytes.value.value > 0 && gpus > 1) {
-      pool.reserves.push_back({"collective library", model.collective_bytes});
+      pool.reserves.push_back({kCollectiveLibrary, model.collective_bytes});
     }
     const auto& others = model_reserves_[gpu.model];
     pool.reserves.insert(pool.reserves.end(), others.begin(), others.end());
@@ -360,7 +360,7 @@ class NodeReader {
                         read_sourced_rate(node.at("write_bytes_per_s"))});
     }
     const auto list = root_.find("drives");
-    for (const Node& node : list ? list->items() : std::vector<Node>{}) {
+    for (const Node& node : changes_.keep_drives(list ? list->items() : std::vector<Node>{})) {
       node.allow_keys({"name", "model", "parent"});
       Drive drive;
       drive.name = names.define(node);

@@ -9,6 +9,9 @@
 // catalog/dgx-a100-80.yaml shows every key.
 namespace offstage::platform {
 
+// Of a GPU's memory: what Reserve::what calls the collective library's part.
+constexpr const char* kCollectiveLibrary = "collective library";
+
 // Errors: Error(bad_input) with place: unknown names, a cycle of switches, missing tables, changes
 // that the machine does not allow.
 Machine read_node_machine(const Node& root, const NodeChanges& changes = {});

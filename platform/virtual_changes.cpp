@@ -1,8 +1,12 @@
 #include "platform/virtual_changes.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include "platform/what_if.h"
 
 namespace offstage::platform {
 namespace {
@@ -50,7 +54,9 @@ void change_gpus(const Node& node, VirtualMachine& spec) {
 }  // namespace
 
 VirtualMachine changed(const Node& map, VirtualMachine spec) {
-  for (const char* key : {"gpus", "host_memory_bytes"}) {
+  std::vector<std::string> fixed = what_if_keys();
+  fixed.insert(fixed.end(), {"gpus", "drives", "host_memory_bytes"});
+  for (const std::string& key : fixed) {
     if (const auto node = map.find(key)) {
       throw node->error(
           "a machine of virtual GPUs takes virtual_gpus and gpu_memory_bytes; edit the rest in its "
