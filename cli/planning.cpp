@@ -26,12 +26,14 @@ using scheduler::Plan;
 using scheduler::Profile;
 
 sim::Simulation simulation_of(const Plan& plan, const scheduler::TaskGraph& graph,
-                              const std::vector<scheduler::TaskCost>& costs) {
+                              const std::vector<scheduler::TaskCost>& costs,
+                              const scheduler::Disturbances* disturbances) {
   return {.machine = plan.machine,
           .graph = graph,
           .costs = costs,
           .policy = plan.strategy.policy,
-          .submit_ahead = plan.strategy.submit_ahead};
+          .submit_ahead = plan.strategy.submit_ahead,
+          .disturbances = disturbances};
 }
 
 scheduler::PlanningResult choose_plan(const scheduler::RunConfig& config,
@@ -106,13 +108,14 @@ void require_fit(const scheduler::Ledger& memory) {
   throw Error(ErrorCode::does_not_fit, "the plan does not fit: " + memory.shortfall_message());
 }
 
-Simulated simulate_plan(const Plan& plan, const Profile& profile, std::uint32_t steps) {
+Simulated simulate_plan(const Plan& plan, const Profile& profile, std::uint32_t steps,
+                        const scheduler::Disturbances* disturbances) {
   const auto begin = std::chrono::steady_clock::now();
   Simulated simulated;
   simulated.graph = scheduler::make_step_graph(plan, steps);
   simulated.costs = scheduler::make_costs(plan, profile, simulated.graph);
   sim::SimulationResult result =
-      sim::simulate(simulation_of(plan, simulated.graph, simulated.costs));
+      sim::simulate(simulation_of(plan, simulated.graph, simulated.costs, disturbances));
   simulated.trace = std::move(result.trace);
   simulated.metrics = scheduler::measure(plan, simulated.graph, simulated.costs, simulated.trace);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;

@@ -46,7 +46,8 @@ struct Simulated {
   platform::Seconds wall;  // real time of everything from the task graph on
 };
 
+// `disturbances`: null: all goes as planned.
 Simulated simulate_plan(const scheduler::Plan& plan, const scheduler::Profile& profile,
-                        std::uint32_t steps);
+                        std::uint32_t steps, const scheduler::Disturbances* disturbances = nullptr);
 
 }  // namespace offstage::cli

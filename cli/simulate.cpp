@@ -110,7 +110,7 @@ int run_system(const SimulateOptions& options, const scheduler::RunConfig& confi
   }
   const auto plan = plan_system(config);
   require_fit(plan.memory);
-  const SimulatedSystem simulated = simulate_system(plan, config.profile);
+  const SimulatedSystem simulated = simulate_system(plan, config.profile, &config.disturbances);
   write_trace(options, plan.machine,
               {.graph = simulated.step.graph,
                .trace = simulated.trace,
@@ -135,7 +135,8 @@ int run(const SimulateOptions& options) {
   const scheduler::PlanningResult result = answer(question);
   require_fit(result.plan.memory);
   const scheduler::Profile& profile = question.config.profile;
-  const Simulated simulated = simulate_plan(result.plan, profile, options.steps);
+  const Simulated simulated =
+      simulate_plan(result.plan, profile, options.steps, &question.config.disturbances);
   write_trace(options, result.plan.machine,
               {.graph = simulated.graph,
                .trace = simulated.trace,

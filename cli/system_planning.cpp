@@ -22,11 +22,12 @@ SystemPlan plan_system(const scheduler::RunConfig& config) {
   }
 }
 
-SimulatedSystem simulate_system(const SystemPlan& plan, const scheduler::Profile& profile) {
+SimulatedSystem simulate_system(const SystemPlan& plan, const scheduler::Profile& profile,
+                                const scheduler::Disturbances* disturbances) {
   const auto begin = std::chrono::steady_clock::now();
   SimulatedSystem simulated;
   simulated.step = make_system_graph(plan, profile);
-  auto result = sim::simulate(sim::simulation_of(plan, simulated.step));
+  auto result = sim::simulate(sim::simulation_of(plan, simulated.step, disturbances));
   simulated.trace = std::move(result.trace);
   const std::int64_t tokens = plan.workload.tokens_per_step();
   simulated.metrics = scheduler::measure_pace(

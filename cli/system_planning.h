@@ -24,7 +24,8 @@ struct SimulatedSystem {
   platform::Seconds wall;
 };
 SimulatedSystem simulate_system(const scheduler::systems::SystemPlan& plan,
-                                const scheduler::Profile& profile);
+                                const scheduler::Profile& profile,
+                                const scheduler::Disturbances* disturbances = nullptr);
 
 // For commands that work with our own plans only.
 // Errors: Error(bad_input) at `strategy.system`, naming the command.

@@ -13,6 +13,7 @@
 #include "cli/planning.h"
 #include "cli/system_planning.h"
 #include "cli/temporary_file.h"
+#include "platform/document.h"
 #include "platform/error.h"
 #include "platform/format.h"
 #include "scheduler/plan_file.h"
@@ -71,6 +72,14 @@ Question read_inputs(const TrainOptions& options, const scheduler::DataDirectori
     throw wrong_config(options.config,
                        "training needs a section `train` that names data and steps, such as "
                        "`train: {data: text.txt, steps: 200}`");
+  }
+  if (question.config.disturbances.only_simulated()) {
+    throw platform::Document::load(options.config)
+        .root()
+        .at("disturbances")
+        .error(
+            "only `simulate` and `study` can make tasks and links slower; `train` runs on the "
+            "machine as it is");
   }
   if (options.plan.empty()) return question;
   Question planned = read_question(options.plan, directories);

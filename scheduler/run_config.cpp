@@ -77,7 +77,7 @@ RunConfig from_plan(const Document& document, const DataDirectories& directories
 
 RunConfig from_config(const Document& document, const DataDirectories& directories) {
   const Node root = document.root();
-  root.allow_keys({"platform", "profile", "workload", "strategy", "train"});
+  root.allow_keys({"platform", "profile", "workload", "strategy", "train", "disturbances"});
   RunConfig config;
   config.machine = read_machine_of(root.at("platform"), directories);
   const auto strategy = root.find("strategy");
@@ -89,6 +89,9 @@ RunConfig from_config(const Document& document, const DataDirectories& directori
   }
   config.profile = profile_for(root, config, directories);
   config.workload = workloads::read_workload(root.at("workload"), directories.models);
+  if (const auto disturbances = root.find("disturbances")) {
+    config.disturbances = read_disturbances(*disturbances, config.machine);
+  }
   if (const auto train = root.find("train")) {
     config.train = read_train(*train);
     try {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "platform/machine.h"
+#include "scheduler/disturbances.h"
 #include "scheduler/profile.h"
 #include "scheduler/strategy.h"
 #include "scheduler/systems/system_strategy.h"
@@ -30,6 +31,7 @@ struct RunConfig {
   // Instead of our own method, `strategy: {system: ...}`.
   std::optional<systems::SystemStrategy> system;
   std::optional<TrainConfig> train;
+  Disturbances disturbances;
 };
 
 // Reads a run config, or a plan file's platform and workload together with the plan's strategy,

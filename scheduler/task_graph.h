@@ -33,6 +33,7 @@ enum class TaskKind : std::uint8_t {
   write,
   send,  // from one GPU to another
 };
+constexpr std::size_t kTaskKinds = 12;
 std::string_view to_string(TaskKind kind);
 
 enum class Payload : std::uint8_t { none, weights, gradients, activations };

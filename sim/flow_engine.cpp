@@ -46,12 +46,15 @@ constexpr double kUnits = 65536.0;       // see Note [Finer units]
 constexpr double kLargestAmount = 2e14;  // in units it still fits 64 bits
 
 // What the route's capping links leave to each flow; SimGrid would count one named twice once only.
-double flow_cap(const platform::Machine& machine, const platform::Route& route) {
+// `factors`: by LinkId, of the capacity that the machine gives.
+double flow_cap(const platform::Machine& machine, const std::vector<double>& factors,
+                const platform::Route& route) {
   double cap = std::numeric_limits<double>::infinity();
   for (const auto link : route.links) {
     if (!machine.links[link].caps_each_flow) continue;
     const auto times = std::count(route.links.begin(), route.links.end(), link);
-    cap = std::min(cap, machine.links[link].capacity.value.value / static_cast<double>(times));
+    cap = std::min(
+        cap, machine.links[link].capacity.value.value * factors[link] / static_cast<double>(times));
   }
   return cap;
 }
@@ -62,6 +65,7 @@ class SimGridFlowEngine final : public FlowEngine {
   ~SimGridFlowEngine() override = default;
   platform::Seconds now() const override { return {s4u::Engine::get_clock()}; }
   void start(TaskId task, const Work& work) override;
+  void scale_link(platform::LinkId link, double factor) override;
   void run(const Handler& handler) override;
 
  private:
@@ -81,7 +85,7 @@ class SimGridFlowEngine final : public FlowEngine {
     }
   };
 
-  void build(const platform::Machine& machine);
+  void build();
   void start_flow(TaskId task, platform::RouteId route, std::uint64_t units);
   void flow_completed(const s4u::Activity& activity);
   void arm_alarm(double time);
@@ -89,6 +93,10 @@ class SimGridFlowEngine final : public FlowEngine {
   void collect_delays();
   void hand_over();
 
+  const platform::Machine& machine_;
+  std::vector<double> factors_;    // by LinkId: see scale_link
+  std::vector<s4u::Link*> links_;  // by LinkId
+  std::vector<s4u::Link*> caps_;   // by RouteId; null without a capping link
   std::unique_ptr<s4u::Engine> engine_;
   simgrid::kernel::resource::Model* network_ = nullptr;
   s4u::Host* source_ = nullptr;
@@ -107,7 +115,8 @@ class SimGridFlowEngine final : public FlowEngine {
   std::exception_ptr error_;
 };
 
-SimGridFlowEngine::SimGridFlowEngine(const platform::Machine& machine) {
+SimGridFlowEngine::SimGridFlowEngine(const platform::Machine& machine)
+    : machine_(machine), factors_(machine.links.size(), 1.0) {
   std::string name = "offstage";
   std::string quiet = "--log=root.thres:warning";
   char* arguments[] = {name.data(), quiet.data(), nullptr};
@@ -118,7 +127,7 @@ SimGridFlowEngine::SimGridFlowEngine(const platform::Machine& machine) {
   s4u::Engine::set_config("network/crosstraffic:0");
   s4u::Engine::set_config("network/TCP-gamma:1e30");
   s4u::Engine::set_config("network/optim:Full");
-  build(machine);
+  build();
   const auto completed = [this](const auto& activity) { flow_completed(activity); };
 #if SIMGRID_VERSION < 33400
   s4u::Activity::on_completion_cb(completed);
@@ -129,23 +138,23 @@ SimGridFlowEngine::SimGridFlowEngine(const platform::Machine& machine) {
 
 // One source host, and a destination host for each route: every route is then any list of links.
 // Names are ours: SimGrid's must be unique and free of its separators.
-void SimGridFlowEngine::build(const platform::Machine& machine) {
+void SimGridFlowEngine::build() {
   auto* zone = s4u::create_full_zone("machine");
-  std::vector<s4u::Link*> links;
-  for (const auto& spec : machine.links) {
-    links.push_back(
-        zone->create_link(fmt::format("link{}", links.size()), spec.capacity.value.value * kUnits));
+  for (const auto& spec : machine_.links) {
+    links_.push_back(zone->create_link(fmt::format("link{}", links_.size()),
+                                       spec.capacity.value.value * kUnits));
   }
   source_ = zone->create_host("source", 1.0);
-  for (const auto& route : machine.routes) {
+  for (const auto& route : machine_.routes) {
     const std::size_t number = destinations_.size();
     std::vector<s4u::LinkInRoute> path;
     for (const auto link : route.links) {
-      if (!machine.links[link].caps_each_flow) path.emplace_back(links[link]);
+      if (!machine_.links[link].caps_each_flow) path.emplace_back(links_[link]);
     }
-    if (const double cap = flow_cap(machine, route); std::isfinite(cap)) {
-      auto* own = zone->create_link(fmt::format("cap{}", number), cap * kUnits);
-      path.emplace_back(own->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE));
+    caps_.push_back(nullptr);
+    if (const double cap = flow_cap(machine_, factors_, route); std::isfinite(cap)) {
+      caps_.back() = zone->create_link(fmt::format("cap{}", number), cap * kUnits);
+      path.emplace_back(caps_.back()->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE));
     }
     auto* host = zone->create_host(fmt::format("route{}", number), 1.0);
     zone->add_route(source_->get_netpoint(), host->get_netpoint(), nullptr, nullptr, path, false);
@@ -181,6 +190,22 @@ void SimGridFlowEngine::start(TaskId task, const Work& work) {
   }
   delays_.push(delay);
   arm_alarm(delay.time);
+}
+
+void SimGridFlowEngine::scale_link(platform::LinkId link, double factor) {
+  OFFSTAGE_CHECK(factor > 0.0, fmt::format("link {} scaled by {}", link, factor));
+  if (factors_[link] == factor) return;
+  factors_[link] = factor;
+  const auto& spec = machine_.links[link];
+  if (!spec.caps_each_flow) {
+    links_[link]->set_bandwidth(spec.capacity.value.value * factor * kUnits);
+    return;
+  }
+  for (std::size_t route = 0; route < caps_.size(); ++route) {
+    const auto& path = machine_.routes[route].links;
+    if (caps_[route] == nullptr || std::ranges::find(path, link) == path.end()) continue;
+    caps_[route]->set_bandwidth(flow_cap(machine_, factors_, machine_.routes[route]) * kUnits);
+  }
 }
 
 void SimGridFlowEngine::start_flow(TaskId task, platform::RouteId route, std::uint64_t units) {

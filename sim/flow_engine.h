@@ -29,6 +29,9 @@ class FlowEngine {
   virtual platform::Seconds now() const = 0;
   // Errors: Error(bad_input) when the delay or the amount is negative, not finite, or beyond 2e14.
   virtual void start(scheduler::TaskId task, const Work& work) = 0;
+  // From now on that part of the capacity which the machine gives the link.
+  // Precondition: factor > 0.
+  virtual void scale_link(platform::LinkId link, double factor) = 0;
   // Returns when nothing is pending. The handler may start tasks.
   // Errors: what the handler threw, after everything pending has ended.
   virtual void run(const Handler& handler) = 0;

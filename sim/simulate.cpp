@@ -44,11 +44,24 @@ SimulationResult simulate_here(const Simulation& simulation) {
   for (const auto& cost : simulation.costs) {
     lone_times.push_back(scheduler::lone_time(simulation.machine, cost));
   }
-  SimulatedBackend backend(simulation.machine, simulation.graph, simulation.costs);
+  const scheduler::Disturbances undisturbed;
+  const auto& disturbances =
+      simulation.disturbances != nullptr ? *simulation.disturbances : undisturbed;
+  const auto costs = disturbed_costs(simulation.costs, simulation.graph, disturbances);
+  SimulatedBackend backend(simulation.machine, simulation.graph, costs);
+  const auto reach_step = [&](std::uint32_t step) {
+    if (disturbances.links.empty()) return;
+    backend.scale_links(link_factors(simulation.machine, disturbances, step));
+  };
+  scheduler::RunObserver observer;
+  observer.on_step_end = [&](std::uint32_t step, platform::Seconds /*end*/) {
+    reach_step(step + 1);
+  };
+  reach_step(0);
   const auto policy = scheduler::make_policy(
       simulation.policy, {simulation.graph, lone_times, simulation.submit_ahead});
   SimulationResult result;
-  result.trace = scheduler::Manager(simulation.graph, backend, *policy).run();
+  result.trace = scheduler::Manager(simulation.graph, backend, *policy).run(observer);
   result.wall = {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
   return result;
 }

@@ -6,6 +6,7 @@
 #include "platform/machine.h"
 #include "platform/units.h"
 #include "scheduler/cost_model.h"
+#include "scheduler/disturbances.h"
 #include "scheduler/strategy.h"
 #include "scheduler/task_graph.h"
 #include "scheduler/trace.h"
@@ -17,13 +18,15 @@
 //   strategy.submit_ahead});
 namespace offstage::sim {
 
-// Borrows machine, graph and costs.
+// Borrows machine, graph, costs and disturbances.
 struct Simulation {
   const platform::Machine& machine;
   const scheduler::TaskGraph& graph;
   const std::vector<scheduler::TaskCost>& costs;  // by TaskId
   scheduler::PolicyKind policy = scheduler::PolicyKind::planned;
   int submit_ahead = 4;  // tasks in flight per engine
+  // What the policy does not know of; null: nothing is disturbed.
+  const scheduler::Disturbances* disturbances = nullptr;
 };
 
 struct SimulationResult {

@@ -31,6 +31,12 @@ void SimulatedBackend::start_all() {
   startable_.clear();
 }
 
+void SimulatedBackend::scale_links(const std::vector<double>& factors) {
+  for (std::size_t link = 0; link < factors.size(); ++link) {
+    flows_->scale_link(link, factors[link]);
+  }
+}
+
 void SimulatedBackend::run(const scheduler::CompletionHandler& handler) {
   flows_->run([&](std::span<const TaskId> ended) {
     for (const TaskId task : ended) {

@@ -24,6 +24,9 @@ class SimulatedBackend final : public scheduler::Backend {
   void submit(scheduler::TaskId task) override;
   void run(const scheduler::CompletionHandler& handler) override;
 
+  // From now on every link has that part of the machine's capacity, by LinkId.
+  void scale_links(const std::vector<double>& factors);
+
  private:
   void start_all();
 

@@ -41,12 +41,14 @@ std::vector<double> step_of(const SystemCase& question) {
 }  // namespace
 
 Simulation simulation_of(const scheduler::systems::SystemPlan& plan,
-                         const scheduler::systems::CostedGraph& step) {
+                         const scheduler::systems::CostedGraph& step,
+                         const scheduler::Disturbances* disturbances) {
   return {.machine = plan.machine,
           .graph = step.graph,
           .costs = step.costs,
           .policy = scheduler::PolicyKind::planned,
-          .submit_ahead = kSubmitAhead};
+          .submit_ahead = kSubmitAhead,
+          .disturbances = disturbances};
 }
 
 std::vector<SystemStep> simulate_systems(std::span<const SystemCase> cases, int workers) {

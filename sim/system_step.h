@@ -16,8 +16,10 @@
 namespace offstage::sim {
 
 // Of one step, as these systems submit it: in program order. Borrows both.
+// `disturbances`: borrowed; may be null.
 Simulation simulation_of(const scheduler::systems::SystemPlan& plan,
-                         const scheduler::systems::CostedGraph& step);
+                         const scheduler::systems::CostedGraph& step,
+                         const scheduler::Disturbances* disturbances = nullptr);
 
 // Borrows both.
 struct SystemCase {

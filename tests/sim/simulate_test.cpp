@@ -38,6 +38,25 @@ TEST_CASE("a second simulation in one process is an error", "[sim]") {
   CHECK_THROWS_WITH(sim::run_in_processes({&job, 1}, 1), Catch::Contains("one simulation only"));
 }
 
+TEST_CASE("a link degrades while a copy is under way, and a cap on each copy as well", "[sim]") {
+  // Steps 1 and 2. The first step's task takes 1 s; the copy of step 2 starts at once and moves
+  // 10 B/s until then. At half the capacity the other 20 B take 4 s: 5 s in all.
+  for (const bool caps : {false, true}) {
+    MachineBuilder m;
+    const auto route = m.route("h2d", {m.link("lane", 10.0, caps)});
+    GraphBuilder builder;
+    builder.task({builder.engine("a")}, {}, delay(1.0), {}, 0);
+    builder.task({builder.engine("b")}, {}, flow(route, 30.0), {}, 1);
+    scheduler::Disturbances disturbances;
+    disturbances.links.push_back({0, 0.5, {2, 2}});
+    const auto result = sim::simulate({.machine = m.machine(),
+                                       .graph = builder.graph(),
+                                       .costs = builder.costs(),
+                                       .disturbances = &disturbances});
+    CHECK(result.trace.tasks[1].end.value == Approx(5.0).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("what ends at one instant is delivered by task id", "[sim]") {
   // All end at 0.04 s: a flow, a delay, and a flow after a delay; the last ones are followed by
   // tasks of no length.
