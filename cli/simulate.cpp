@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/assumptions.h"
@@ -49,7 +50,8 @@ CLI::App* describe(CLI::App& app, SimulateOptions& options) {
       ->capture_default_str();
   command->add_option("--trace", options.trace, "Write a Chrome/Perfetto trace to this file");
   command->add_option("--policy", options.policy,
-                      "Order of work instead of the plan's: fifo, planned or critical_path");
+                      fmt::format("Order of work instead of the plan's: {}",
+                                  fmt::join(scheduler::policy_names(), ", ")));
   command->footer(
       "The step time is that of the steady state: the median of all steps but the first and the\n"
       "last (with --steps 2, the second; with 1, the end of the only, cold one).\n\n"

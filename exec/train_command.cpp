@@ -105,12 +105,8 @@ TrainingRequest training_request(const TrainRequest& request, const Inputs& inpu
   training.plan_text = text_of(request.plan);
   training.predicted_step = request.predicted_step;
   training.restart = request.restart;
-  training.lone_times = [&inputs](const scheduler::TaskGraph& graph) {
-    std::vector<Seconds> times;
-    for (const scheduler::TaskCost& cost : make_costs(inputs.plan, inputs.profile, graph)) {
-      times.push_back(lone_time(inputs.plan.machine, cost));
-    }
-    return times;
+  training.costs = [&inputs](const scheduler::TaskGraph& graph) {
+    return make_costs(inputs.plan, inputs.profile, graph);
   };
   training.progress = [&progress](const StepReport& report, const std::vector<PoolPeak>& memory) {
     progress.show(report, memory);

@@ -207,14 +207,21 @@ Trainer::Window Trainer::run_window(std::uint32_t steps) {
   return window;
 }
 
+scheduler::KnownCosts Trainer::known_costs_of(const TaskGraph& graph) const {
+  if (options_.costs) return scheduler::known_costs(plan_.machine, options_.costs(graph));
+  return {.lone_times = std::vector<Seconds>(graph.size()),
+          .links = {plan_.machine, std::vector<scheduler::TaskCost>(graph.size())}};
+}
+
 // Returns the steps that were done.
 std::uint32_t Trainer::run_parallel(Window& window, TaskRunner& runner) {
   const TaskGraph& graph = window.graph;
-  const std::vector<Seconds> lone_times =
-      options_.lone_times ? options_.lone_times(graph) : std::vector<Seconds>(graph.size());
-  const auto policy = make_policy(
-      plan_.strategy.policy,
-      {.graph = graph, .lone_times = lone_times, .submit_ahead = plan_.strategy.submit_ahead});
+  const auto costs = known_costs_of(graph);
+  const auto policy =
+      make_policy(plan_.strategy.policy, {.graph = graph,
+                                          .lone_times = costs.lone_times,
+                                          .submit_ahead = plan_.strategy.submit_ahead,
+                                          .links = &costs.links});
   CpuBackendOptions backend_options;
   if (plan_.machine.copy_throttle.has_value()) {
     backend_options.copy_throttle = plan_.machine.copy_throttle->value;

@@ -23,6 +23,7 @@
 #include "exec/validation.h"
 #include "platform/units.h"
 #include "scheduler/plan.h"
+#include "scheduler/policy.h"
 #include "scheduler/run_config.h"
 #include "scheduler/task_graph.h"
 #include "scheduler/trace.h"
@@ -49,8 +50,8 @@ struct TrainerOptions {
   // One task at a time, in program order, on the calling thread: what an asynchronous run must
   // equal.
   bool serial = false;
-  // Lone time of every task of a graph, for policies that rank tasks.
-  std::function<std::vector<platform::Seconds>(const scheduler::TaskGraph&)> lone_times = {};
+  // Of every task of a graph, for policies that rank tasks; without it they know none.
+  std::function<std::vector<scheduler::TaskCost>(const scheduler::TaskGraph&)> costs = {};
   // Called at the end of every step; may throw to end the training.
   std::function<void(const StepReport&)> on_step = {};
   // Called with the loss on the validation data, whenever there is one; a token's mean.
@@ -126,6 +127,7 @@ class Trainer {
   };
 
   Window run_window(std::uint32_t steps);
+  scheduler::KnownCosts known_costs_of(const scheduler::TaskGraph& graph) const;
   std::uint32_t run_parallel(Window& window, TaskRunner& runner);
   std::uint32_t run_serial(Window& window, TaskRunner& runner);
   std::int64_t next_window(std::int64_t left) const;

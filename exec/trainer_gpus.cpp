@@ -28,12 +28,12 @@ void Trainer::prepare_gpus() {
 // Returns the steps that were done.
 std::uint32_t Trainer::run_on_gpus(Window& window, TaskRunner& runner) {
   const scheduler::TaskGraph& graph = window.graph;
-  const std::vector<platform::Seconds> lone_times =
-      options_.lone_times ? options_.lone_times(graph)
-                          : std::vector<platform::Seconds>(graph.size());
-  const auto policy = make_policy(
-      plan_.strategy.policy,
-      {.graph = graph, .lone_times = lone_times, .submit_ahead = plan_.strategy.submit_ahead});
+  const auto costs = known_costs_of(graph);
+  const auto policy =
+      make_policy(plan_.strategy.policy, {.graph = graph,
+                                          .lone_times = costs.lone_times,
+                                          .submit_ahead = plan_.strategy.submit_ahead,
+                                          .links = &costs.links});
   StreamTasks tasks(workplace(), gpu_compute_, *options_.devices, graph, steps_done_);
   StreamBackend backend(
       graph, *options_.devices,

@@ -117,7 +117,7 @@ void TrainingRun::prepare_directory() {
 
 TrainerOptions TrainingRun::trainer_options() {
   TrainerOptions options;
-  options.lone_times = request_.lone_times;
+  options.costs = request_.costs;
   options.devices = request_.devices;
   options.hosts = request_.hosts;
   options.on_step = [this](const StepReport& report) { on_step(report); };

@@ -17,6 +17,7 @@
 #include "exec/watchdog.h"
 #include "platform/local_socket.h"
 #include "platform/units.h"
+#include "scheduler/cost_model.h"
 #include "scheduler/plan.h"
 #include "scheduler/run_config.h"
 
@@ -33,7 +34,7 @@ struct TrainingRequest {
   DeviceLayer* devices = nullptr;  // as TrainerOptions::devices
   HostGroup* hosts = nullptr;      // as TrainerOptions::hosts; all but host 0 keep no folder
   bool restart = false;            // sets an earlier run in the folder aside instead of going on
-  std::function<std::vector<platform::Seconds>(const scheduler::TaskGraph&)> lone_times = {};
+  std::function<std::vector<scheduler::TaskCost>(const scheduler::TaskGraph&)> costs = {};
   std::function<void(const StepReport&, const std::vector<PoolPeak>&)> progress = {};
   std::function<void(const std::string&)> say = {};  // a line for the user. Thread: any
 };

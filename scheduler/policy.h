@@ -5,6 +5,7 @@
 
 #include "platform/units.h"
 #include "scheduler/backend.h"
+#include "scheduler/link_loads.h"
 #include "scheduler/strategy.h"
 #include "scheduler/task_graph.h"
 
@@ -12,10 +13,19 @@
 // randomness or files: fed the same completions it makes the same decisions, simulated or real.
 namespace offstage::scheduler {
 
+// What a policy may know of the costs.
+struct KnownCosts {
+  std::vector<platform::Seconds> lone_times;  // by TaskId
+  LinkLoads links;
+};
+KnownCosts known_costs(const platform::Machine& machine, const std::vector<TaskCost>& costs);
+
 struct PolicyInput {
   const TaskGraph& graph;                            // must outlive the policy
   const std::vector<platform::Seconds>& lone_times;  // by TaskId; must outlive the policy
   int submit_ahead = 4;                              // most tasks in flight per engine
+  // What the tasks load of shared links; must outlive the policy. Null: not known.
+  const LinkLoads* links = nullptr;
 };
 
 class Policy {
@@ -30,10 +40,5 @@ class Policy {
 };
 
 std::unique_ptr<Policy> make_policy(PolicyKind kind, const PolicyInput& input);
-
-// The longest lone time from a task's start to the end of the graph, by TaskId.
-// Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, section 4.1 (upward rank).
-std::vector<platform::Seconds> upward_ranks(const TaskGraph& graph,
-                                            const std::vector<platform::Seconds>& lone_times);
 
 }  // namespace offstage::scheduler

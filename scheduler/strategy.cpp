@@ -1,6 +1,11 @@
 #include "scheduler/strategy.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "scheduler/policies/registry.h"
 
 namespace offstage::scheduler {
 namespace {
@@ -59,7 +64,7 @@ void read_choices(const platform::Node& node, StrategyRequest& request) {
         clipping->choice({"none", "exact"}) == "none" ? Clipping::none : Clipping::exact;
   }
   if (const auto policy = node.find("policy")) {
-    request.policy = policy_from_string(policy->choice({"fifo", "planned", "critical_path"}));
+    request.policy = policy_from_string(policy->choice(policy_names()));
   }
 }
 
@@ -74,23 +79,21 @@ std::string to_string(ActivationPlace place) {
 std::string to_string(HostMemory memory) { return memory == HostMemory::near ? "near" : "all"; }
 
 std::string to_string(PolicyKind policy) {
-  switch (policy) {
-    case PolicyKind::fifo:
-      return "fifo";
-    case PolicyKind::planned:
-      return "planned";
-    case PolicyKind::critical_path:
-      return "critical_path";
-  }
-  return "unknown";
+  return std::string(registered_policies()[static_cast<std::size_t>(policy)].name);
+}
+
+std::vector<std::string> policy_names() {
+  std::vector<std::string> names;
+  for (const RegisteredPolicy& policy : registered_policies()) names.emplace_back(policy.name);
+  return names;
 }
 
 PolicyKind policy_from_string(const std::string& name) {
-  for (const auto kind : {PolicyKind::fifo, PolicyKind::planned, PolicyKind::critical_path}) {
-    if (to_string(kind) == name) return kind;
-  }
+  const auto names = policy_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<PolicyKind>(found - names.begin());
   throw Error(ErrorCode::bad_usage,
-              "policy '" + name + "' is unknown; allowed: fifo, planned, critical_path");
+              fmt::format("policy '{}' is unknown; allowed: {}", name, fmt::join(names, ", ")));
 }
 
 std::string to_string(MomentPrecision precision) {

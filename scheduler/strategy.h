@@ -24,7 +24,9 @@ enum class ActivationPlace { gpu, cpu };
 // machines whose GPUs do not hang evenly on the sockets.
 enum class HostMemory { near, all };
 
-enum class PolicyKind { fifo, planned, critical_path };
+// The names in policies/registry.cpp, in its order; one that is missing here can be asked for in
+// configs all the same.
+enum class PolicyKind { fifo, planned, critical_path, heft, resource_aware };
 
 // AdamW's two moments: f32 is exact; bf16 saves 4 bytes a parameter and is another optimizer.
 enum class MomentPrecision { f32, bf16 };
@@ -100,6 +102,7 @@ std::string to_string(HostMemory memory);
 std::string to_string(PolicyKind policy);
 std::string to_string(MomentPrecision precision);
 std::string to_string(Clipping clipping);
+std::vector<std::string> policy_names();
 // Errors: Error(bad_usage) that lists the policies.
 PolicyKind policy_from_string(const std::string& name);
 

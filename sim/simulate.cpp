@@ -39,11 +39,7 @@ SimulationResult decode(const std::vector<double>& values) {
 
 SimulationResult simulate_here(const Simulation& simulation) {
   const auto begin = std::chrono::steady_clock::now();
-  std::vector<platform::Seconds> lone_times;
-  lone_times.reserve(simulation.costs.size());
-  for (const auto& cost : simulation.costs) {
-    lone_times.push_back(scheduler::lone_time(simulation.machine, cost));
-  }
+  const auto known = scheduler::known_costs(simulation.machine, simulation.costs);
   const scheduler::Disturbances undisturbed;
   const auto& disturbances =
       simulation.disturbances != nullptr ? *simulation.disturbances : undisturbed;
@@ -59,7 +55,8 @@ SimulationResult simulate_here(const Simulation& simulation) {
   };
   reach_step(0);
   const auto policy = scheduler::make_policy(
-      simulation.policy, {simulation.graph, lone_times, simulation.submit_ahead});
+      simulation.policy,
+      {simulation.graph, known.lone_times, simulation.submit_ahead, &known.links});
   SimulationResult result;
   result.trace = scheduler::Manager(simulation.graph, backend, *policy).run(observer);
   result.wall = {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};

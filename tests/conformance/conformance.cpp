@@ -258,6 +258,8 @@ std::vector<ConformanceCheck> conformance_checks() {
       {"a random graph under fifo", with(PolicyKind::fifo)},
       {"a random graph under planned", with(PolicyKind::planned)},
       {"a random graph under critical_path", with(PolicyKind::critical_path)},
+      {"a random graph under heft", with(PolicyKind::heft)},
+      {"a random graph under resource_aware", with(PolicyKind::resource_aware)},
   };
 }
 

@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "scheduler/manager.h"
+#include "scheduler/policies/upward_rank.h"
 #include "tests/support/builders.h"
 #include "tests/support/death.h"
 #include "tests/support/fake_backend.h"
@@ -161,7 +162,8 @@ class WatchedPolicy final : public Policy {
 
 TEST_CASE("every policy finishes random graphs within its limit, twice alike",
           "[scheduler][unit]") {
-  for (const auto kind : {PolicyKind::fifo, PolicyKind::planned, PolicyKind::critical_path}) {
+  for (const auto& name : policy_names()) {
+    const auto kind = policy_from_string(name);
     for (std::uint64_t seed = 1; seed <= 30; ++seed) {
       INFO("policy " << static_cast<int>(kind) << ", seed " << seed);
       auto random = testing::random_case(seed);

@@ -24,7 +24,8 @@ using scheduler::PolicyKind;
 
 constexpr std::uint64_t kCases = 1000;
 constexpr double kTolerance = 1e-9;
-constexpr std::array kPolicies{PolicyKind::fifo, PolicyKind::planned, PolicyKind::critical_path};
+constexpr std::array kPolicies{PolicyKind::fifo, PolicyKind::planned, PolicyKind::critical_path,
+                               PolicyKind::heft, PolicyKind::resource_aware};
 
 sim::Simulation simulation_of(RandomCase& random, std::uint64_t seed) {
   return {random.machine.machine(), random.graph.graph(), random.graph.costs(),
@@ -32,10 +33,10 @@ sim::Simulation simulation_of(RandomCase& random, std::uint64_t seed) {
 }
 
 scheduler::Trace independent_trace(const sim::Simulation& s) {
-  std::vector<platform::Seconds> lone_times;
-  for (const auto& cost : s.costs) lone_times.push_back(scheduler::lone_time(s.machine, cost));
+  const auto known = scheduler::known_costs(s.machine, s.costs);
   MaxMinSimulator backend(s.machine, s.graph, s.costs);
-  const auto policy = scheduler::make_policy(s.policy, {s.graph, lone_times, s.submit_ahead});
+  const auto policy =
+      scheduler::make_policy(s.policy, {s.graph, known.lone_times, s.submit_ahead, &known.links});
   return scheduler::Manager(s.graph, backend, *policy).run();
 }
 

@@ -1,4 +1,4 @@
-#include "scheduler/policy_list.h"
+#include "scheduler/policies/list_policy.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,9 +9,11 @@
 
 namespace offstage::scheduler {
 
-ListPolicy::ListPolicy(const PolicyInput& input, std::vector<std::uint32_t> order)
+ListPolicy::ListPolicy(const PolicyInput& input, std::vector<std::uint32_t> order,
+                       Readiness readiness)
     : graph_(input.graph),
       order_(std::move(order)),
+      readiness_(readiness),
       submit_ahead_(input.submit_ahead),
       missing_(graph_.size()),
       in_flight_(graph_.engines.size()),
@@ -42,13 +44,24 @@ void ListPolicy::start(std::vector<TaskId>& submit) {
   }
 }
 
+bool ListPolicy::follows(TaskId task, TaskId predecessor) const {
+  if (readiness_ == Readiness::complete) return false;
+  const auto engines = graph_.task_engines(task), before = graph_.task_engines(predecessor);
+  return std::find_first_of(engines.begin(), engines.end(), before.begin(), before.end()) !=
+         engines.end();
+}
+
+void ListPolicy::lift(TaskId task) {
+  if (--missing_[task] == 0) add_ready(task);
+}
+
 void ListPolicy::step(const Completion& completion, platform::Seconds /*now*/,
                       std::vector<TaskId>& submit) {
   const auto engines = graph_.task_engines(completion.task);
   const auto successors = graph_.successors(completion.task);  // by id
   for (const EngineId engine : engines) --in_flight_[engine];
   for (const TaskId successor : successors) {
-    if (--missing_[successor] == 0) add_ready(successor);
+    if (!follows(successor, completion.task)) lift(successor);
   }
   for (const EngineId engine : engines) fill(engine, submit);
   for (const TaskId successor : successors) {
@@ -73,6 +86,12 @@ void ListPolicy::fill(EngineId engine, std::vector<TaskId>& submit) {
     }
     for (const EngineId other : engines) ++in_flight_[other];
     submit.push_back(best.task);
+    for (const TaskId successor : graph_.successors(best.task)) {
+      if (!follows(successor, best.task)) continue;
+      lift(successor);
+      const EngineId home = graph_.task_engines(successor).front();
+      if (missing_[successor] == 0 && home != engine) fill(home, submit);
+    }
   }
 }
 
