@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,8 @@
 #include "platform/format.h"
 #include "report/chrome_trace.h"
 #include "scheduler/plan_file.h"
+#include "scheduler/policy.h"
+#include "scheduler/reference_schedule.h"
 #include "sim/evaluate.h"
 
 // offstage simulate: runs a plan on the simulator and says how long a step takes and why.
@@ -37,6 +41,7 @@ struct SimulateOptions {
   std::uint32_t steps = sim::kSimulatedSteps;
   std::string trace;
   std::string policy;
+  std::optional<std::int64_t> reference;
 };
 
 // Task ids and steps are 32-bit, and every step of a large model is tens of thousands of tasks.
@@ -52,6 +57,11 @@ CLI::App* describe(CLI::App& app, SimulateOptions& options) {
   command->add_option("--policy", options.policy,
                       fmt::format("Order of work instead of the plan's: {}",
                                   fmt::join(scheduler::policy_names(), ", ")));
+  command
+      ->add_option("--reference", options.reference,
+                   "Compare the run with the shortest possible, for small graphs: a search of "
+                   "at most this many nodes")
+      ->check(CLI::PositiveNumber);
   command->footer(
       "The step time is that of the steady state: the median of all steps but the first and the\n"
       "last (with --steps 2, the second; with 1, the end of the only, cold one).\n\n"
@@ -70,6 +80,43 @@ json to_json(const Plan& plan, const Simulated& simulated, const SimulateOptions
   object["plan_hash"] = scheduler::plan_hash(plan);
   object["wall_s"] = simulated.wall.value;
   return object;
+}
+
+// How the whole run, its cold first step and its last one included, compares with the shortest.
+struct Comparison {
+  platform::Seconds run;
+  scheduler::ReferenceSchedule reference;
+};
+
+std::optional<Comparison> compare_with_reference(const SimulateOptions& options,
+                                                 const platform::Machine& machine,
+                                                 const Simulated& simulated) {
+  if (!options.reference) return std::nullopt;
+  const auto known = scheduler::known_costs(machine, simulated.costs);
+  const auto ends = simulated.trace.step_ends(simulated.graph);
+  return Comparison{*std::max_element(ends.begin(), ends.end()),
+                    scheduler::reference_schedule(simulated.graph, known.lone_times, &known.links,
+                                                  *options.reference)};
+}
+
+json to_json(const Comparison& comparison) {
+  return {{"run_s", comparison.run.value},
+          {"lower_bound_s", comparison.reference.lower_bound.value},
+          {"shortest_alone_s", comparison.reference.shortest.value},
+          {"complete", comparison.reference.complete},
+          {"nodes", comparison.reference.nodes}};
+}
+
+std::string to_text(const Comparison& comparison) {
+  const auto& reference = comparison.reference;
+  return fmt::format(
+      "\nThe whole run takes {}; no schedule takes less than {} ({:.2f} % less), {}\n",
+      to_text(comparison.run), to_text(reference.lower_bound),
+      100.0 * (1.0 - reference.lower_bound / comparison.run),
+      reference.complete ? "by an exhaustive search"
+                         : fmt::format("by chains, engines and links: the search gave up after {} "
+                                       "nodes",
+                                       reference.nodes));
 }
 
 std::string to_text(const Plan& plan, const Simulated& simulated) {
@@ -146,8 +193,13 @@ int run(const SimulateOptions& options) {
                .first_step = 0,
                .offset = {}},
               scheduler::plan_hash(result.plan));
-  print_answer(options, to_json(result.plan, simulated, options), to_text(result.plan, simulated),
-               result.plan.machine, profile);
+  json object = to_json(result.plan, simulated, options);
+  std::string text = to_text(result.plan, simulated);
+  if (const auto comparison = compare_with_reference(options, result.plan.machine, simulated)) {
+    object["reference"] = to_json(*comparison);
+    text += to_text(*comparison);
+  }
+  print_answer(options, object, text, result.plan.machine, profile);
   return kDone;
 }
 

@@ -7,7 +7,7 @@ namespace offstage::scheduler {
 
 std::unique_ptr<Policy> make_critical_path(const PolicyInput& input) {
   const auto ranks = upward_ranks(input.graph, input.lone_times);
-  return std::make_unique<ListPolicy>(input, places_by_rank(ranks));
+  return std::make_unique<ListPolicy>(input, places_in(tasks_by_rank(ranks)));
 }
 
 }  // namespace offstage::scheduler

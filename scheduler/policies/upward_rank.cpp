@@ -34,10 +34,10 @@ std::vector<TaskId> tasks_by_rank(const std::vector<Seconds>& ranks) {
   return tasks;
 }
 
-std::vector<std::uint32_t> places_by_rank(const std::vector<Seconds>& ranks) {
-  std::vector<std::uint32_t> places(ranks.size());
+std::vector<std::uint32_t> places_in(const std::vector<TaskId>& order) {
+  std::vector<std::uint32_t> places(order.size());
   std::uint32_t place = 0;
-  for (const TaskId task : tasks_by_rank(ranks)) places[task] = place++;
+  for (const TaskId task : order) places[task] = place++;
   return places;
 }
 

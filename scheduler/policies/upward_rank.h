@@ -16,7 +16,7 @@ std::vector<platform::Seconds> upward_ranks(const TaskGraph& graph,
 
 // The highest rank first, ties by id.
 std::vector<TaskId> tasks_by_rank(const std::vector<platform::Seconds>& ranks);
-// Each task's place in that order, by TaskId.
-std::vector<std::uint32_t> places_by_rank(const std::vector<platform::Seconds>& ranks);
+// Each task's place in an order, by TaskId.
+std::vector<std::uint32_t> places_in(const std::vector<TaskId>& order);
 
 }  // namespace offstage::scheduler
