@@ -164,8 +164,8 @@ void CpuBackend::execute(TaskId task) {
     throw Error(ErrorCode::device, fmt::format("{}: {}", graph_.describe(task), e.what()));
   }
   const scheduler::Task& work = graph_.tasks[task];
-  if (options_.copy_throttle.has_value() && is_copy(work.kind)) {
-    const Seconds least = work.bytes / *options_.copy_throttle;
+  if (!options_.copy_throttles.empty() && is_copy(work.kind)) {
+    const Seconds least = work.bytes / options_.copy_throttles[work.gpu];
     std::this_thread::sleep_until(begin + std::chrono::duration<double>(least.value));
   }
 }

@@ -27,8 +27,9 @@ namespace offstage::exec {
 using TaskBody = std::function<void(scheduler::TaskId)>;
 
 struct CpuBackendOptions {
-  // Fetches and offloads take at least bytes / copy_throttle: the rest is slept.
-  std::optional<platform::BytesPerSecond> copy_throttle = {};
+  // By GPU: its fetches and offloads take at least bytes / throttle, the rest is slept. Empty: as
+  // fast as they can.
+  std::vector<platform::BytesPerSecond> copy_throttles = {};
   // Called once on each engine's thread before its first task.
   std::function<void()> on_thread_start = {};
 };

@@ -223,8 +223,10 @@ std::uint32_t Trainer::run_parallel(Window& window, TaskRunner& runner) {
                                           .submit_ahead = plan_.strategy.submit_ahead,
                                           .links = &costs.links});
   CpuBackendOptions backend_options;
-  if (plan_.machine.copy_throttle.has_value()) {
-    backend_options.copy_throttle = plan_.machine.copy_throttle->value;
+  for (std::size_t gpu = 0; gpu < plan_.machine.gpus.size(); ++gpu) {
+    if (const auto throttle = platform::copy_throttle_of(plan_.machine, gpu)) {
+      backend_options.copy_throttles.push_back(*throttle);
+    }
   }
   backend_options.on_thread_start = [] { set_compute_threads(kComputeThreads); };
   CpuBackend backend(

@@ -139,8 +139,8 @@ DriveOptions read_drive_options(const Node& node) {
 
 HostOptions read_host_options(const Node& node) {
   node.allow_keys({"name", "virtual_gpus", "gpu_memory_bytes", "cores", "optimizer_threads",
-                   "host_memory_bytes", "copy_throttle_bytes_per_s", "drive", "hosts",
-                   "network_bytes_per_s"});
+                   "host_memory_bytes", "copy_throttle_bytes_per_s", "copy_shares", "drive",
+                   "hosts", "network_bytes_per_s"});
   HostOptions options;
   if (const auto gpus = node.find("virtual_gpus")) {
     options.virtual_gpus = static_cast<int>(gpus->integer(1, kMostGpus));
@@ -159,6 +159,10 @@ HostOptions read_host_options(const Node& node) {
   }
   if (const auto throttle = node.find("copy_throttle_bytes_per_s")) {
     options.copy_throttle = BytesPerSecond{throttle->number(1.0, kHighestRate)};
+  }
+  if (const auto shares = node.find("copy_shares")) {
+    options.copy_shares =
+        read_copy_shares(*shares, options.copy_throttle.has_value(), options.virtual_gpus);
   }
   if (const auto drive = node.find("drive")) options.drive = read_drive_options(*drive);
   return options;
@@ -190,6 +194,7 @@ VirtualMachine find_virtual_host(const HostOptions& options) {
   spec.core_copy_rate = guess(kCopyRate);
   if (options.copy_throttle) {
     spec.copy_throttle = {*options.copy_throttle, "as asked for", Confidence::high};
+    spec.copy_shares = options.copy_shares;
   }
   if (options.drive) {
     spec.drive = {{options.drive->capacity, "as asked for", Confidence::medium},

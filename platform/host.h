@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "platform/document.h"
 #include "platform/machine.h"
@@ -26,12 +27,13 @@ struct HostOptions {
   int optimizer_threads = 1;                         // that share one update
   std::optional<Bytes> host_memory = {};             // absent: what this computer or container has
   std::optional<BytesPerSecond> copy_throttle = {};  // copy engines go no faster
+  std::vector<double> copy_shares = {};              // of it, by virtual GPU
   std::optional<DriveOptions> drive = {};            // absent: no state on NVMe
 };
 
 // What a run config's `platform: {name: host, ...}` may say: virtual_gpus, gpu_memory_bytes, cores,
-// optimizer_threads, host_memory_bytes, copy_throttle_bytes_per_s, and drive: {capacity_bytes,
-// read_bytes_per_s, write_bytes_per_s}. Keys of hosts.h may stand beside them.
+// optimizer_threads, host_memory_bytes, copy_throttle_bytes_per_s, copy_shares, and drive:
+// {capacity_bytes, read_bytes_per_s, write_bytes_per_s}. Keys of hosts.h may stand beside them.
 // Errors: Error(bad_input) with place.
 HostOptions read_host_options(const Node& node);
 

@@ -122,7 +122,8 @@ struct Gpu {
   PoolId pool = 0;
   std::vector<RouteId> h2d;  // from the memory of socket s, by s
   std::vector<RouteId> d2h;
-  double speed = 1.0;  // of its compute, relative to the model: a slow card is 0.8
+  double speed = 1.0;       // of its compute, relative to the model: a slow card is 0.8
+  double copy_share = 1.0;  // of Machine::copy_throttle: an uneven link
   // Present where compute shares cores with everything else (virtual GPUs on a CPU): compute tasks
   // then are flows of core-nanoseconds over this route.
   std::optional<RouteId> compute_route;
@@ -193,6 +194,12 @@ struct Machine {
   int hosts = 1;                         // that train together (hosts.h): the rest is one's
   std::optional<RouteId> network_route;  // from one to the others and back, with two or more
 };
+
+// What the executor's copy engines of a GPU are held to.
+inline std::optional<BytesPerSecond> copy_throttle_of(const Machine& machine, std::size_t gpu) {
+  if (!machine.copy_throttle) return std::nullopt;
+  return BytesPerSecond{machine.copy_throttle->value.value * machine.gpus[gpu].copy_share};
+}
 
 // Whether this is a computer whose cores play the GPUs (CPU backend) rather than one with GPUs.
 inline bool has_virtual_gpus(const Machine& machine) { return machine.core_copy_rate.has_value(); }

@@ -13,6 +13,7 @@ namespace offstage::platform {
 namespace {
 
 constexpr int kMostGpus = 1024, kMostCores = 65536;
+constexpr double kSmallestShare = 1e-6;
 // Core-nanoseconds of one core in a second: how links of kind `cores` count.
 constexpr double kOneCore = 1e9;
 constexpr const char* kGpuMemoryLine = "memory of the virtual GPUs";
@@ -35,24 +36,23 @@ class Builder {
   Machine build() {
     const LinkId cores = link("cores", spec_.core_rate);
     const LinkId one_core = cap("one core", 1.0, "a task of one thread");
-    // A throttled copy sleeps between blocks, so it takes a part of a core.
-    const double copy_part =
-        spec_.copy_throttle ? spec_.copy_throttle->value.value / spec_.core_copy_rate.value.value
-                            : 1.0;
-    const LinkId copy_cap = copy_part < 1.0
-                                ? cap("copy throttle", copy_part, "copy_throttle / core_copy_rate")
-                                : one_core;
     const LinkId optimizer_cap =
         spec_.optimizer_threads > 1
             ? cap("optimizer threads", spec_.optimizer_threads, "threads of one update")
             : one_core;
 
     const RouteId compute = route("compute", {one_core, cores});
-    const RouteId copy = route("copy", {copy_cap, cores});
+    std::vector<RouteId> copies{route("copy", {copy_cap("copy throttle", 1.0, one_core), cores})};
+    for (std::size_t i = 0; i < spec_.copy_shares.size(); ++i) {
+      const std::string name = fmt::format("gpu{} copy", i);
+      copies.resize(i + 1);
+      copies[i] =
+          route(name, {copy_cap(name + " throttle", spec_.copy_shares[i], one_core), cores});
+    }
     if (spec_.virtual_gpus > 1) {
       machine_.collective_route = route("collective", {one_core, cores});
     }
-    add_gpus(compute, copy);
+    add_gpus(compute, copies);
     add_socket(route("socket0.optimizer", {optimizer_cap, cores}));
     if (spec_.drive) add_drive(*spec_.drive);
     return std::move(machine_);
@@ -68,18 +68,25 @@ class Builder {
         {name, LinkKind::cores, {{cores * kOneCore}, source, Confidence::high}, true});
     return machine_.links.size() - 1;
   }
+  // A throttled copy sleeps between blocks, so it takes a part of a core.
+  LinkId copy_cap(const std::string& name, double share, LinkId one_core) {
+    if (!spec_.copy_throttle) return one_core;
+    const double part = share * spec_.copy_throttle->value.value / spec_.core_copy_rate.value.value;
+    return part < 1.0 ? cap(name, part, "copy_throttle / core_copy_rate") : one_core;
+  }
   RouteId route(const std::string& name, std::vector<LinkId> links) {
     machine_.routes.push_back({name, std::move(links), {0.0}});
     return machine_.routes.size() - 1;
   }
 
-  void add_gpus(RouteId compute, RouteId copy) {
+  void add_gpus(RouteId compute, const std::vector<RouteId>& copies) {
     for (int i = 0; i < spec_.virtual_gpus; ++i) {
       Gpu gpu;
       gpu.name = fmt::format("gpu{}", i);
       gpu.pool = machine_.pools.size();
-      gpu.h2d = {copy};
-      gpu.d2h = {copy};
+      const auto place = static_cast<std::size_t>(i);
+      if (!spec_.copy_shares.empty()) gpu.copy_share = spec_.copy_shares[place];
+      gpu.h2d = gpu.d2h = {copies[std::min(place, copies.size() - 1)]};
       gpu.compute_route = compute;
       machine_.pools.push_back({gpu.name, PoolKind::gpu, spec_.gpu.memory, {}});
       machine_.gpus.push_back(std::move(gpu));
@@ -193,6 +200,10 @@ VirtualMachine to_virtual(const Machine& machine) {
   }
   spec.core_copy_rate = *machine.core_copy_rate;
   spec.copy_throttle = machine.copy_throttle;
+  const auto has_less = [](const Gpu& gpu) { return gpu.copy_share != 1.0; };
+  if (std::any_of(machine.gpus.begin(), machine.gpus.end(), has_less)) {
+    for (const Gpu& gpu : machine.gpus) spec.copy_shares.push_back(gpu.copy_share);
+  }
   spec.optimizer_threads = socket.optimizer_threads;
   spec.optimizer_core_time_per_parameter = socket.optimizer_core_time_per_parameter;
   spec.collectives = machine.collectives;
@@ -218,12 +229,23 @@ std::vector<CollectiveCurve> guess_collectives(int virtual_gpus, BytesPerSecond 
   return curves;
 }
 
+std::vector<double> read_copy_shares(const Node& node, bool is_throttled, int virtual_gpus) {
+  if (!is_throttled) throw node.error("shares of copy_throttle_bytes_per_s, which is missing");
+  std::vector<double> shares;
+  for (const Node& share : node.items()) shares.push_back(share.number(kSmallestShare, 1.0));
+  if (shares.size() != static_cast<std::size_t>(virtual_gpus)) {
+    throw node.error(fmt::format("expected a share for each of {} virtual GPUs, got {}",
+                                 virtual_gpus, shares.size()));
+  }
+  return shares;
+}
+
 VirtualMachine read_virtual_machine(const Node& root) {
   root.allow_keys({"kind", "name", "description", "default_profile", "virtual_gpus", "gpu_model",
                    "cores", "core_nanoseconds_per_s", "numa_nodes", "host_memory_bytes",
                    "host_reserves", "core_copy_rate_bytes_per_s", "copy_throttle_bytes_per_s",
                    "optimizer_threads", "optimizer_core_time_per_parameter_s", "collectives",
-                   "drive"});
+                   "drive", "copy_shares"});
   VirtualMachine spec;
   spec.file = root.where().file;
   spec.name = root.at("name").text();
@@ -244,6 +266,10 @@ VirtualMachine read_virtual_machine(const Node& root) {
   spec.core_copy_rate = read_sourced_rate(root.at("core_copy_rate_bytes_per_s"));
   if (const auto throttle = root.find("copy_throttle_bytes_per_s")) {
     spec.copy_throttle = read_sourced_rate(*throttle);
+  }
+  if (const auto shares = root.find("copy_shares")) {
+    spec.copy_shares = read_copy_shares(*shares, root.find("copy_throttle_bytes_per_s").has_value(),
+                                        spec.virtual_gpus);
   }
   spec.optimizer_threads = static_cast<int>(root.at("optimizer_threads").integer(1, kMostCores));
   spec.optimizer_core_time_per_parameter =

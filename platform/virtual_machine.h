@@ -40,6 +40,7 @@ struct VirtualMachine {
   std::vector<Reserve> host_reserves;  // without the virtual GPUs' memory, which is added
   Sourced<BytesPerSecond> core_copy_rate;
   std::optional<Sourced<BytesPerSecond>> copy_throttle;
+  std::vector<double> copy_shares;  // of it, by virtual GPU; empty: each may have all of it
   int optimizer_threads = 1;
   Sourced<Seconds> optimizer_core_time_per_parameter;
   std::vector<CollectiveCurve> collectives;  // required with two or more virtual GPUs
@@ -56,6 +57,10 @@ VirtualMachine to_virtual(const Machine& machine);
 // calibration. Moves (N-1) x bytes for a gather or scatter, twice that for an all-reduce.
 std::vector<CollectiveCurve> guess_collectives(int virtual_gpus, BytesPerSecond core_copy_rate,
                                                const std::string& source);
+
+// copy_shares: one for each virtual GPU, of a throttle that must be there.
+// Errors: Error(bad_input) with place.
+std::vector<double> read_copy_shares(const Node& node, bool is_throttled, int virtual_gpus);
 
 // The map of a machine file of `kind: virtual`.
 // Errors: Error(bad_input) with place.

@@ -129,6 +129,9 @@ std::string machine_text(const VirtualMachine& spec) {
   if (spec.copy_throttle) {
     text += fmt::format("copy_throttle_bytes_per_s: {}\n", sourced(*spec.copy_throttle));
   }
+  if (!spec.copy_shares.empty()) {
+    text += fmt::format("copy_shares: [{}]\n", fmt::join(spec.copy_shares, ", "));
+  }
   text += fmt::format("optimizer_core_time_per_parameter_s: {}\n",
                       sourced(spec.optimizer_core_time_per_parameter));
   text += fmt::format("host_memory_bytes: {}\n", sourced(spec.host_memory));

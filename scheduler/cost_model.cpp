@@ -179,9 +179,9 @@ class CostBook {
     const auto& routes = task.kind == TaskKind::fetch ? gpu.h2d : gpu.d2h;
     TaskCost cost = over(routes[task.socket]);
     cost.amount = cores_ ? nanoseconds(cores_->copy(task)) : static_cast<double>(task.bytes.value);
-    if (machine_.copy_throttle) {
+    if (const auto throttle = copy_throttle_of(machine_, task.gpu)) {
       // A copy engine that is held back rests for what is left of its time when the copy is done.
-      const Seconds allowed = task.bytes / machine_.copy_throttle->value;
+      const Seconds allowed = task.bytes / *throttle;
       const Seconds needed{cost.amount / route_rate(machine_, *cost.route).value};
       if (needed < allowed) cost.exclusive += allowed - needed;
     }

@@ -218,7 +218,41 @@ void reports_what_can_never_start(const BackendUnderTest& under_test) {
   expect(reported, "no Error(device) for a task whose predecessor was never submitted");
 }
 
-// A random graph, its durations cut to whole milliseconds below 4.
+// A policy that writes down what it was told and what it answered.
+class RecordedPolicy final : public scheduler::Policy {
+ public:
+  explicit RecordedPolicy(scheduler::Policy& policy) : policy_(policy) {}
+  void start(std::vector<TaskId>& submit) override {
+    policy_.start(submit);
+    answers_.push_back(submit);
+  }
+  void step(const Completion& completion, platform::Seconds now,
+            std::vector<TaskId>& submit) override {
+    policy_.step(completion, now, submit);
+    completions_.push_back(completion);
+    answers_.push_back(submit);
+  }
+  // Whether another one answers alike when it is told the same.
+  bool is_repeated_by(scheduler::Policy& other) const {
+    std::vector<TaskId> submit;
+    other.start(submit);
+    if (submit != answers_.front()) return false;
+    for (std::size_t i = 0; i < completions_.size(); ++i) {
+      submit.clear();
+      other.step(completions_[i], completions_[i].end, submit);
+      if (submit != answers_[i + 1]) return false;
+    }
+    return true;
+  }
+
+ private:
+  scheduler::Policy& policy_;
+  std::vector<Completion> completions_;
+  std::vector<std::vector<TaskId>> answers_;  // to the start, then to each completion
+};
+
+// A random graph, its durations cut to whole milliseconds below 4. What the policy decided on this
+// backend, with its threads and its clock, it decides again when only told the completions.
 void carries_out(scheduler::PolicyKind policy, const BackendUnderTest& under_test) {
   RandomCase random = random_case(7);
   TestLoad load = load_of(random.graph);
@@ -226,8 +260,12 @@ void carries_out(scheduler::PolicyKind policy, const BackendUnderTest& under_tes
     duration = {static_cast<int>(duration.value * 40) * kMillisecond};
   }
   const auto backend = under_test.make(load);
-  const auto decide = scheduler::make_policy(policy, {load.graph, load.durations, 2});
-  const auto trace = scheduler::Manager(load.graph, *backend, *decide).run();
+  const scheduler::PolicyInput input{load.graph, load.durations, 2};
+  const auto decide = scheduler::make_policy(policy, input);
+  RecordedPolicy recorded(*decide);
+  const auto trace = scheduler::Manager(load.graph, *backend, recorded).run();
+  expect(recorded.is_repeated_by(*scheduler::make_policy(policy, input)),
+         "the same completions led to other decisions");
   for (TaskId task = 0; task < load.graph.size(); ++task) {
     const auto& mine = trace.tasks[task];
     expect(mine.start <= mine.end, fmt::format("task {} ends before it starts", task));

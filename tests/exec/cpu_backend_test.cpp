@@ -97,7 +97,7 @@ TEST_CASE("every thread is prepared before its first task", "[exec]") {
   static thread_local bool prepared = false;
   std::atomic<int> unprepared{0};
   CpuBackend backend(builder.graph(), [&](TaskId) { unprepared += prepared ? 0 : 1; },
-                     {.copy_throttle = {}, .on_thread_start = [] { prepared = true; }});
+                     {.copy_throttles = {}, .on_thread_start = [] { prepared = true; }});
   for (TaskId task = 0; task < 3; ++task) {
     backend.submit(task);
   }
@@ -113,7 +113,7 @@ TEST_CASE("a throttled copy never ends before its bytes could have crossed", "[e
   graph.add({.kind = scheduler::TaskKind::fetch, .bytes = {3'000'000}}, engines, {}, {});
   graph.finish();
   CpuBackend backend(graph, [](TaskId) {},
-                     {.copy_throttle = platform::BytesPerSecond{1e9}, .on_thread_start = {}});
+                     {.copy_throttles = {platform::BytesPerSecond{1e9}}, .on_thread_start = {}});
   backend.submit(0);
   std::vector<Completion> completions;
   backend.run([&](const Completion& completion) { completions.push_back(completion); });

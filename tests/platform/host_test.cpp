@@ -42,6 +42,22 @@ TEST_CASE("options fix what would be found", "[platform][unit]") {
   CHECK(machine.copy_throttle->value == BytesPerSecond{1e9});
 }
 
+TEST_CASE("virtual GPUs may have unlike shares of the copy throttle", "[platform][unit]") {
+  const Machine machine = find_host({.virtual_gpus = 2,
+                                     .gpu_memory = mebibytes(1),
+                                     .copy_throttle = BytesPerSecond{1e8},
+                                     .copy_shares = {1.0, 0.25}});
+  // A quarter of 1e8 B/s; and of a core, a quarter of the part that the whole throttle keeps busy.
+  CHECK(copy_throttle_of(machine, 0) == BytesPerSecond{1e8});
+  CHECK(copy_throttle_of(machine, 1) == BytesPerSecond{0.25e8});
+  const auto cap = [&](std::size_t gpu) {
+    return machine.links[machine.routes[machine.gpus[gpu].h2d[0]].links.front()].capacity.value;
+  };
+  CHECK(cap(1).value == Approx(0.25 * cap(0).value));
+  // What is written can be read back as the same machine.
+  CHECK(to_virtual(machine).copy_shares == std::vector<double>{1.0, 0.25});
+}
+
 TEST_CASE("a host has the drive it is given and none of itself", "[platform][unit]") {
   CHECK(find_host({.gpu_memory = mebibytes(1)}).drives.empty());
   const Machine machine =
@@ -76,6 +92,9 @@ TEST_CASE("host options are read with bounds", "[platform][unit]") {
   CHECK(read.cores == 1);
   CHECK(read.optimizer_threads == 2);
   CHECK(read.copy_throttle == BytesPerSecond{2e9});
+  CHECK_THROWS_WITH(options("{virtual_gpus: 2, copy_throttle_bytes_per_s: 1e8, copy_shares: [1]}"),
+                    Contains("a share for each of 2 virtual GPUs, got 1"));
+  CHECK_THROWS_WITH(options("{copy_shares: [1]}"), Contains("copy_throttle_bytes_per_s"));
   CHECK_THROWS_WITH(options("{virtual_gpus: 0}"),
                     Contains("run.yaml:1:16: virtual_gpus: expected"));
   CHECK_THROWS_WITH(options("{gpu_memory_bytes: lots}"), Contains("such as 80GiB"));

@@ -86,6 +86,53 @@ TEST_CASE("critical_path submits the ready task with the longest way to the end 
   CHECK(decisions.completed(3) == Tasks{0});
 }
 
+TEST_CASE("heft puts a short task into the gap that a better one leaves", "[scheduler][unit]") {
+  // Ranks: task 0 on b 2 + 4 = 6 s, task 1 on a 4 s, task 2 on a 1 s. Task 0 goes first, task 1
+  // follows it from 2 to 6 s on a; task 2 fits in before it, from 0 to 1 s. A list by rank would
+  // give the same here; one where task 2 had to wait for its turn would run it last.
+  GraphBuilder builder;
+  const auto a = builder.engine("a"), b = builder.engine("b");
+  builder.task({b}, {}, delay(2));
+  builder.task({a}, {0}, delay(4));
+  builder.task({a}, {}, delay(1));
+  Decisions decisions(builder, PolicyKind::heft, 1);
+  // Engine a is asked first.
+  CHECK(decisions.start() == Tasks{2, 0});
+  CHECK(decisions.completed(2) == Tasks{1});
+}
+
+TEST_CASE("resource_aware waits for a task that is worth it", "[scheduler][unit]") {
+  // As in reference_schedule_test.cpp: task 0 of 4 s could start on a at once, but then task 2, of
+  // 1 s, which task 3 of 5 s waits for, comes at 4 s: 10 s in all, against 7 s.
+  GraphBuilder builder;
+  const auto a = builder.engine("a"), b = builder.engine("b");
+  builder.task({a}, {}, delay(4));
+  builder.task({b}, {}, delay(1));
+  builder.task({a}, {1}, delay(1));
+  builder.task({b}, {2}, delay(5));
+  Decisions decisions(builder, PolicyKind::resource_aware, 1);
+  // Task 2 is first in a's line: it may be submitted before task 1 is complete.
+  CHECK(decisions.start() == Tasks{1, 2});
+  CHECK(decisions.completed(1) == Tasks{3});
+  CHECK(decisions.completed(2) == Tasks{0});
+}
+
+TEST_CASE("resource_aware submits ahead what waits for its own engine only", "[scheduler][unit]") {
+  // Tasks 0, 1 and 2 on one engine; 1 and 2 wait for 0, the copy 3 for 1. The copy makes task 1
+  // more urgent than task 2. All three stand in one line; the copy waits for the completion of
+  // task 1.
+  GraphBuilder builder;
+  const auto compute = builder.engine("gpu0.compute"), copy = builder.engine("gpu0.h2d");
+  builder.task({compute}, {}, delay(1));
+  builder.task({compute}, {0}, delay(1));
+  builder.task({compute}, {0}, delay(1));
+  builder.task({copy}, {1}, delay(4));
+  Decisions decisions(builder, PolicyKind::resource_aware, 4);
+  CHECK(decisions.start() == Tasks{0, 1, 2});
+  CHECK(decisions.completed(0).empty());
+  CHECK(decisions.completed(1) == Tasks{3});
+}
+
 TEST_CASE("planned submits ahead of completion, in program order, up to its limit",
           "[scheduler][unit]") {
   auto builder = four_and_one();
