@@ -11,6 +11,7 @@
 #include "exec/schedule.h"
 #include "exec/stream_tasks.h"
 #include "platform/error.h"
+#include "platform/virtual_machine.h"
 #include "scheduler/manager.h"
 #include "scheduler/policy.h"
 #include "scheduler/step_graph.h"

@@ -184,8 +184,7 @@ struct Machine {
   // flow's amount is (curve time x the narrowest capacity), so that alone it takes the curve's
   // time. Absent on a machine with one GPU.
   std::optional<RouteId> collective_route;
-  // By GPU, the links of that route which a collective loads when this GPU takes part in it; empty
-  // where every collective loads them all (cores).
+  // By GPU, the links of that route which are loaded when it takes part; empty: all (cores).
   std::vector<std::vector<LinkId>> collective_ports;
   // Rate at which one core moves bytes between two places of memory; present where copies and
   // collectives are done by cores (h2d, d2h and collective routes then carry core-nanoseconds).
@@ -194,12 +193,6 @@ struct Machine {
   int hosts = 1;                         // that train together (hosts.h): the rest is one's
   std::optional<RouteId> network_route;  // from one to the others and back, with two or more
 };
-
-// What the executor's copy engines of a GPU are held to.
-inline std::optional<BytesPerSecond> copy_throttle_of(const Machine& machine, std::size_t gpu) {
-  if (!machine.copy_throttle) return std::nullopt;
-  return BytesPerSecond{machine.copy_throttle->value.value * machine.gpus[gpu].copy_share};
-}
 
 // Whether this is a computer whose cores play the GPUs (CPU backend) rather than one with GPUs.
 inline bool has_virtual_gpus(const Machine& machine) { return machine.core_copy_rate.has_value(); }

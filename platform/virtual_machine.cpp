@@ -177,6 +177,11 @@ Machine make_machine(const VirtualMachine& spec) {
   return Builder(spec).build();
 }
 
+std::optional<BytesPerSecond> copy_throttle_of(const Machine& machine, std::size_t gpu) {
+  if (!machine.copy_throttle) return std::nullopt;
+  return BytesPerSecond{machine.copy_throttle->value.value * machine.gpus[gpu].copy_share};
+}
+
 VirtualMachine to_virtual(const Machine& machine) {
   OFFSTAGE_CHECK(has_virtual_gpus(machine), "not a machine of virtual GPUs: " + machine.name);
   const Socket& socket = machine.sockets.front();

@@ -50,6 +50,9 @@ struct VirtualMachine {
 // Errors: Error(bad_input) when the virtual GPUs and reserves need more memory than there is.
 Machine make_machine(const VirtualMachine& spec);
 
+// What the copy engines of a GPU are held to.
+std::optional<BytesPerSecond> copy_throttle_of(const Machine& machine, std::size_t gpu);
+
 // What make_machine made `machine` of. Precondition: has_virtual_gpus(machine).
 VirtualMachine to_virtual(const Machine& machine);
 

@@ -8,6 +8,7 @@
 #include "platform/collective.h"
 #include "platform/error.h"
 #include "platform/hosts.h"
+#include "platform/virtual_machine.h"
 #include "scheduler/core_costs.h"
 #include "scheduler/plan_ledger.h"
 #include "scheduler/roofline.h"
