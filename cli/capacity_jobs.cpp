@@ -18,18 +18,6 @@ using scheduler::RunConfig;
 using scheduler::Speed;
 using workloads::Workload;
 
-// A process hands back numbers: JSON text, one number for each character.
-std::vector<double> to_numbers(const json& object) {
-  const std::string text = object.dump();
-  return {text.begin(), text.end()};
-}
-
-json from_numbers(const std::vector<double>& numbers) {
-  std::string text;
-  for (const double number : numbers) text.push_back(static_cast<char>(number));
-  return json::parse(text);
-}
-
 json to_json(const std::optional<FitLimit>& limit) {
   if (!limit) return {};
   return {{"pool", limit->pool},
@@ -65,13 +53,13 @@ std::optional<Speed> to_speed(const json& object) {
 }
 
 std::vector<json> run_jobs(const std::vector<std::function<json()>>& jobs) {
-  std::vector<sim::ProcessJob> processes;
+  std::vector<sim::TextJob> processes;
   for (const auto& job : jobs) {
-    processes.push_back({"part of a capacity answer", [&job] { return to_numbers(job()); }});
+    processes.push_back({"part of a capacity answer", [&job] { return job().dump(); }});
   }
   std::vector<json> results;
-  for (const auto& numbers : sim::run_in_processes(processes, sim::default_workers())) {
-    results.push_back(from_numbers(numbers));
+  for (const auto& text : sim::run_in_processes(processes, sim::default_workers())) {
+    results.push_back(json::parse(text));
   }
   return results;
 }

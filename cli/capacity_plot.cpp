@@ -1,43 +1,11 @@
 #include "cli/capacity_plot.h"
 
-#include <algorithm>
-#include <cstdio>
-#include <fstream>
-#include <memory>
-#include <vector>
-
 #include <fmt/format.h>
 
-#include "cli/temporary_file.h"
-#include "platform/error.h"
+#include "cli/gnuplot.h"
 
 namespace offstage::cli {
 namespace {
-
-struct Outcome {
-  bool started = false;
-  int status = 0;
-  std::string text;  // standard output and error together
-};
-
-// Runs gnuplot on a script; the shell reports 127 for a program it does not find.
-Outcome run_gnuplot(const std::string& script) {
-  const TemporaryFile file(".gnuplot");
-  std::ofstream(file.path()) << script;
-  const auto close = [](std::FILE* pipe) { return pclose(pipe); };
-  std::FILE* pipe = popen(("gnuplot '" + file.path() + "' 2>&1").c_str(), "r");
-  if (pipe == nullptr) return {};
-  Outcome outcome;
-  std::vector<char> buffer(4096);
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    outcome.text.append(buffer.data(), count);
-  }
-  const int status = close(pipe);
-  constexpr int kNotFound = 127;
-  outcome.started = !(WIFEXITED(status) && WEXITSTATUS(status) == kNotFound);
-  outcome.status = status;
-  return outcome;
-}
 
 double tokens(const FrontierModel& frontier, std::int64_t batch) {
   return static_cast<double>(batch * frontier.model.workload.sequence_length);
@@ -80,34 +48,17 @@ std::string speed_title(const CapacityAnswer& capacity) {
 
 std::optional<std::string> terminal_plot(const CapacityAnswer& capacity) {
   if (capacity.frontier.size() < 2) return std::nullopt;
-  const std::string script = data_of(capacity) + "set terminal dumb 78 18 noenhanced\n" + axes() +
-                             kLargestTitle + "plot $largest with linespoints pt 'o'\n";
-  const Outcome outcome = run_gnuplot(script);
-  if (!outcome.started || outcome.status != 0) return std::nullopt;
-  return outcome.text;
+  return gnuplot_text(data_of(capacity) + "set terminal dumb 78 18 noenhanced\n" + axes() +
+                      kLargestTitle + "plot $largest with linespoints pt 'o'\n");
 }
 
 void write_svg(const CapacityAnswer& capacity, const std::string& path) {
-  // gnuplot's own message for a file it can't write names no reason.
-  std::ofstream probe(path, std::ios::trunc);
-  probe.close();
-  if (!probe) throw Error(ErrorCode::io, fmt::format("cannot write the plot to {}", path));
-  std::string quoted;
-  for (const char c : path) quoted += c == '\'' ? std::string("''") : std::string(1, c);
-  const std::string script =
-      data_of(capacity) + "set terminal svg size 900,420 font 'sans,12' background rgb 'white'\n" +
-      fmt::format("set output '{}'\n", quoted) + axes() + "set grid\nset multiplot layout 1,2\n" +
-      kLargestTitle + "plot $largest with linespoints pt 7 lw 2\n" + speed_title(capacity) +
-      "plot $speed with linespoints pt 7 lw 2\nunset multiplot\n";
-  const Outcome outcome = run_gnuplot(script);
-  if (!outcome.started) {
-    throw Error(ErrorCode::io,
-                "the plot is drawn by gnuplot, which is not installed: apt-get install gnuplot-nox "
-                "(scripts/setup.sh does)");
-  }
-  if (outcome.status != 0) {
-    throw Error(ErrorCode::io, fmt::format("gnuplot failed on {}: {}", path, outcome.text));
-  }
+  write_svg(
+      SvgPicture{.data = data_of(capacity),
+                 .plot = axes() + "set grid\nset multiplot layout 1,2\n" + kLargestTitle +
+                         "plot $largest with linespoints pt 7 lw 2\n" + speed_title(capacity) +
+                         "plot $speed with linespoints pt 7 lw 2\nunset multiplot\n"},
+      path);
 }
 
 }  // namespace offstage::cli

@@ -32,6 +32,7 @@ void add_common_options(CLI::App& command, CommonOptions& options);
 void add_platform_command(CLI::App& app, Action& action);
 void add_workload_command(CLI::App& app, Action& action);
 void add_capacity_command(CLI::App& app, Action& action);
+void add_study_command(CLI::App& app, Action& action);
 void add_plan_command(CLI::App& app, Action& action);
 void add_simulate_command(CLI::App& app, Action& action);
 void add_train_command(CLI::App& app, Action& action);

@@ -49,11 +49,16 @@ class SpawnAttributes {
   posix_spawnattr_t attributes_{};
 };
 
-pid_t start(const std::string& program, const std::vector<std::string>& arguments) {
-  // posix_spawn takes char*, but does not write through them.
+// posix_spawn and execv take char*, but do not write through them. Borrows both.
+std::vector<char*> argv_of(const std::string& program, const std::vector<std::string>& arguments) {
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  return argv;
+}
+
+pid_t start(const std::string& program, const std::vector<std::string>& arguments) {
+  const auto argv = argv_of(program, arguments);
   const SpawnAttributes attributes;
   pid_t child = 0;
   const int error =
@@ -116,6 +121,21 @@ int run_companion(const std::vector<std::string>& arguments) {
                     signal == SIGKILL ? "; the system may be out of memory" : ""));
   }
   return WEXITSTATUS(status);
+}
+
+void become_companion(const std::string& name, const std::vector<std::string>& arguments) {
+  const std::string program = (program_path().parent_path() / name).string();
+  if (access(program.c_str(), X_OK) != 0) {
+    throw Error(ErrorCode::device,
+                fmt::format("{} is missing: studies over several computers are its work. Build it: "
+                            "install Boost.MPI (scripts/setup.sh does) and configure with "
+                            "-DOFFSTAGE_MPI=ON",
+                            program));
+  }
+  const auto argv = argv_of(program, arguments);
+  execv(program.c_str(), argv.data());
+  throw Error(ErrorCode::device,
+              fmt::format("{} can't be started: {}", program, message_of(errno)));
 }
 
 }  // namespace offstage::cli

@@ -1,47 +1,25 @@
 #include <csignal>
-#include <cstdio>
-#include <exception>
 #include <iostream>
-#include <new>
 #include <string>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "cli/command.h"
-#include "platform/error.h"
+#include "cli/guarded.h"
+#include "cli/version.h"
 
 // The program `offstage`: understands the command line, runs one command, and turns what went wrong
 // into a message on stderr and an exit status.
 namespace offstage::cli {
 namespace {
 
-int exit_status(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::bad_usage:
-    case ErrorCode::bad_input:
-      return kBadInput;
-    case ErrorCode::does_not_fit:
-      return kAnswerIsNo;
-    case ErrorCode::out_of_memory:
-    case ErrorCode::device:
-    case ErrorCode::io:
-      break;
-  }
-  return kFailed;
-}
-
-int complain(const std::string& message, int status) {
-  fmt::print(stderr, "offstage: {}\n", message);
-  return status;
-}
-
 int run(int argc, char** argv) {
   CLI::App app{
       "offstage plans the training of models larger than GPU memory, simulates the plan, and runs "
       "the very same plan."};
   app.name("offstage");
-  app.set_version_flag("--version", "offstage " OFFSTAGE_VERSION);
+  app.set_version_flag("--version", "offstage " + version());
   app.require_subcommand(1);
   app.footer(
       "offstage COMMAND --help explains a command and shows examples.\n"
@@ -51,6 +29,7 @@ int run(int argc, char** argv) {
   add_platform_command(app, action);
   add_workload_command(app, action);
   add_capacity_command(app, action);
+  add_study_command(app, action);
   add_plan_command(app, action);
   add_simulate_command(app, action);
   add_train_command(app, action);
@@ -72,24 +51,12 @@ int run(int argc, char** argv) {
   return action();
 }
 
-// Nothing is thrown past this: every failure becomes a message and a status.
-int run_guarded(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const Error& error) {
-    return complain(error.what(), exit_status(error.code()));
-  } catch (const std::bad_alloc&) {
-    return complain("out of memory", kFailed);
-  } catch (const std::exception& error) {
-    return complain(error.what(), kFailed);
-  }
-}
-
 }  // namespace
 }  // namespace offstage::cli
 
 int main(int argc, char** argv) {
   // A reader that went away shows as a failed write, which has a message; the signal has none.
   std::signal(SIGPIPE, SIG_IGN);
-  return offstage::cli::run_guarded(argc, argv);
+  // Nothing is thrown past this: every failure becomes a message and a status.
+  return offstage::cli::guarded([=] { return offstage::cli::run(argc, argv); });
 }

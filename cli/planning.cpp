@@ -49,6 +49,23 @@ scheduler::PlanningResult choose_plan(const scheduler::RunConfig& config,
   }
 }
 
+using Simulate = sim::SimulationResult (*)(const sim::Simulation&);
+
+Simulated simulated_by(Simulate simulate, const Plan& plan, const Profile& profile,
+                       std::uint32_t steps, const scheduler::Disturbances* disturbances) {
+  const auto begin = std::chrono::steady_clock::now();
+  Simulated simulated;
+  simulated.graph = scheduler::make_step_graph(plan, steps);
+  simulated.costs = scheduler::make_costs(plan, profile, simulated.graph);
+  sim::SimulationResult result =
+      simulate(simulation_of(plan, simulated.graph, simulated.costs, disturbances));
+  simulated.trace = std::move(result.trace);
+  simulated.metrics = scheduler::measure(plan, simulated.graph, simulated.costs, simulated.trace);
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  simulated.wall = {wall.count()};
+  return simulated;
+}
+
 }  // namespace
 
 // The planner sees no files.
@@ -110,17 +127,12 @@ void require_fit(const scheduler::Ledger& memory) {
 
 Simulated simulate_plan(const Plan& plan, const Profile& profile, std::uint32_t steps,
                         const scheduler::Disturbances* disturbances) {
-  const auto begin = std::chrono::steady_clock::now();
-  Simulated simulated;
-  simulated.graph = scheduler::make_step_graph(plan, steps);
-  simulated.costs = scheduler::make_costs(plan, profile, simulated.graph);
-  sim::SimulationResult result =
-      sim::simulate(simulation_of(plan, simulated.graph, simulated.costs, disturbances));
-  simulated.trace = std::move(result.trace);
-  simulated.metrics = scheduler::measure(plan, simulated.graph, simulated.costs, simulated.trace);
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
-  simulated.wall = {wall.count()};
-  return simulated;
+  return simulated_by(sim::simulate, plan, profile, steps, disturbances);
+}
+
+Simulated simulate_plan_here(const Plan& plan, const Profile& profile, std::uint32_t steps,
+                             const scheduler::Disturbances* disturbances) {
+  return simulated_by(sim::simulate_here, plan, profile, steps, disturbances);
 }
 
 }  // namespace offstage::cli

@@ -49,5 +49,9 @@ struct Simulated {
 // `disturbances`: null: all goes as planned.
 Simulated simulate_plan(const scheduler::Plan& plan, const scheduler::Profile& profile,
                         std::uint32_t steps, const scheduler::Disturbances* disturbances = nullptr);
+// In this very process, which can do it once: for jobs that run in a process of their own anyway.
+Simulated simulate_plan_here(const scheduler::Plan& plan, const scheduler::Profile& profile,
+                             std::uint32_t steps,
+                             const scheduler::Disturbances* disturbances = nullptr);
 
 }  // namespace offstage::cli

@@ -22,12 +22,17 @@ SystemPlan plan_system(const scheduler::RunConfig& config) {
   }
 }
 
-SimulatedSystem simulate_system(const SystemPlan& plan, const scheduler::Profile& profile,
-                                const scheduler::Disturbances* disturbances) {
+namespace {
+
+using Simulate = sim::SimulationResult (*)(const sim::Simulation&);
+
+SimulatedSystem simulated_by(Simulate simulate, const SystemPlan& plan,
+                             const scheduler::Profile& profile,
+                             const scheduler::Disturbances* disturbances) {
   const auto begin = std::chrono::steady_clock::now();
   SimulatedSystem simulated;
   simulated.step = make_system_graph(plan, profile);
-  auto result = sim::simulate(sim::simulation_of(plan, simulated.step, disturbances));
+  auto result = simulate(sim::simulation_of(plan, simulated.step, disturbances));
   simulated.trace = std::move(result.trace);
   const std::int64_t tokens = plan.workload.tokens_per_step();
   simulated.metrics = scheduler::measure_pace(
@@ -43,6 +48,18 @@ SimulatedSystem simulate_system(const SystemPlan& plan, const scheduler::Profile
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   simulated.wall = {wall.count()};
   return simulated;
+}
+
+}  // namespace
+
+SimulatedSystem simulate_system(const SystemPlan& plan, const scheduler::Profile& profile,
+                                const scheduler::Disturbances* disturbances) {
+  return simulated_by(sim::simulate, plan, profile, disturbances);
+}
+
+SimulatedSystem simulate_system_here(const SystemPlan& plan, const scheduler::Profile& profile,
+                                     const scheduler::Disturbances* disturbances) {
+  return simulated_by(sim::simulate_here, plan, profile, disturbances);
 }
 
 void require_own_method(const scheduler::RunConfig& config, const std::string& command) {

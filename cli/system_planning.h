@@ -26,6 +26,10 @@ struct SimulatedSystem {
 SimulatedSystem simulate_system(const scheduler::systems::SystemPlan& plan,
                                 const scheduler::Profile& profile,
                                 const scheduler::Disturbances* disturbances = nullptr);
+// In this very process, which can do it once.
+SimulatedSystem simulate_system_here(const scheduler::systems::SystemPlan& plan,
+                                     const scheduler::Profile& profile,
+                                     const scheduler::Disturbances* disturbances = nullptr);
 
 // For commands that work with our own plans only.
 // Errors: Error(bad_input) at `strategy.system`, naming the command.

@@ -1,10 +1,10 @@
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "calibration/reference_groups.h"
+#include "cli/csv.h"
 #include "cli/validation_report.h"
 #include "platform/error.h"
 
@@ -16,35 +16,6 @@ using calibration::Compared;
 using calibration::Interval;
 using calibration::Outcome;
 using calibration::RowResult;
-
-// A file that says so when it can't be written.
-class CsvFile {
- public:
-  CsvFile(const std::filesystem::path& path, const std::string& header)
-      : path_(path.string()), stream_(path) {
-    line(header);
-  }
-  void line(const std::string& text) { stream_ << text << '\n'; }
-  void close() {
-    stream_.close();
-    if (!stream_) throw Error(ErrorCode::io, fmt::format("can't write {}", path_));
-  }
-
- private:
-  std::string path_;
-  std::ofstream stream_;
-};
-
-// Quoted where a comma or a quote needs it.
-std::string cell(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
 
 // The interval is the step's; the other figures have none.
 void write_figure(CsvFile& file, const std::string& start, const char* quantity,
@@ -62,7 +33,7 @@ void write_rows(const ValidationAnswer& answer, CsvFile& file) {
     if (!result.answer) continue;
     const auto& row = answer.rows[result.row];
     const std::string start =
-        fmt::format("{},{},{},{}", cell(row.id), cell(row.set), cell(group_of(row)),
+        fmt::format("{},{},{},{}", csv_cell(row.id), csv_cell(row.set), csv_cell(group_of(row)),
                     answer.cases.profiles[answer.cases.cases[*result.answer].profile].name);
     write_figure(file, start, "step_s", result.step, result.interval);
     write_figure(file, start, "gpu_peak_bytes", result.gpu_peak);
@@ -81,7 +52,7 @@ void write_breakdown(const ValidationAnswer& answer, CsvFile& file) {
     const auto& prediction = *answer.answers[*result.answer].prediction;
     if (!prediction.step) continue;
     for (const auto& kind : prediction.step->kinds) {
-      file.line(fmt::format("{},{},{:.6g}", cell(answer.rows[result.row].id),
+      file.line(fmt::format("{},{},{:.6g}", csv_cell(answer.rows[result.row].id),
                             scheduler::to_string(kind.kind), kind.busy.value));
     }
   }
@@ -96,8 +67,8 @@ void write_memory(const ValidationAnswer& answer, CsvFile& file) {
     for (const auto& pool : prediction.memory.pools) {
       if (pool.name != "gpu0" && !pool.name.starts_with("host")) continue;
       for (const auto& line : pool.lines) {
-        file.line(
-            fmt::format("{},{},{},{}", cell(row.id), pool.name, cell(line.what), line.bytes.value));
+        file.line(fmt::format("{},{},{},{}", csv_cell(row.id), pool.name, csv_cell(line.what),
+                              line.bytes.value));
       }
     }
   }
@@ -107,7 +78,8 @@ void write_refused(const ValidationAnswer& answer, CsvFile& file) {
   for (const RowResult& result : answer.validation.rows) {
     if (result.answer) continue;
     const auto& row = answer.rows[result.row];
-    file.line(fmt::format("{},{},{}", cell(row.id), cell(row.set), cell(result.refusal)));
+    file.line(
+        fmt::format("{},{},{}", csv_cell(row.id), csv_cell(row.set), csv_cell(result.refusal)));
   }
 }
 

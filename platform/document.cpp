@@ -26,6 +26,10 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
   return nearest ? fmt::format("; did you mean '{}'?", *nearest) : "";
 }
 
+Where place_of(const NodeData& map, const NodeData::Entry& entry) {
+  return {entry.file ? *entry.file : *map.file, entry.line, entry.column};
+}
+
 // What a value is, for messages; long text is cut.
 std::string shown(const NodeData& data) {
   constexpr std::size_t kLongest = 60;
@@ -143,7 +147,7 @@ Node Node::at(const std::string& key) const {
     const auto& entry = data_->entries[data_->index.at(key)];
     const std::string path = path_.empty() ? key : path_ + "." + key;
     throw Error(ErrorCode::bad_input, fmt::format("{}: has no value; write one", path),
-                {*data_->file, entry.line, entry.column});
+                place_of(*data_, entry));
   }
   throw error(fmt::format("the key '{}' is missing; add it{}", key, suggestion(key, keys())));
 }
@@ -167,7 +171,7 @@ void Node::allow_keys(const std::vector<std::string>& allowed) const {
         ErrorCode::bad_input,
         fmt::format("{}unknown key '{}'{}; allowed here: {}", path_.empty() ? "" : path_ + ": ",
                     entry.key, suggestion(entry.key, allowed), join(allowed)),
-        {*data_->file, entry.line, entry.column});
+        place_of(*data_, entry));
   }
 }
 

@@ -67,6 +67,7 @@ class Node {
 
  private:
   friend class Document;
+  friend struct NodeAccess;
   explicit Node(std::shared_ptr<const NodeData> data, std::string path);
   std::shared_ptr<const NodeData> data_;  // shared with the Document: nodes may outlive it
   std::string path_;
@@ -86,6 +87,7 @@ class Document {
   const std::string& file() const { return file_; }
 
  private:
+  friend struct NodeAccess;
   explicit Document(std::string file, Node root);
   std::string file_;
   Node root_;

@@ -157,7 +157,7 @@ class TreeBuilder final : public YAML::EventHandler {
       parent.impl->items.push_back(std::move(impl));
     } else if (parent.key) {
       parent.impl->entries.push_back(
-          {parent.key->scalar, std::move(impl), parent.key->line, parent.key->column});
+          {parent.key->scalar, std::move(impl), parent.key->line, parent.key->column, nullptr});
       parent.key = nullptr;
     } else {
       add_key(parent, std::move(impl));

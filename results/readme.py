@@ -30,7 +30,7 @@ def with_table(text, table):
 
 def complaints(root):
     """A line for each folder under `root` whose README and data disagree."""
-    for table in sorted(root.glob("*/table.py")):
+    for table in sorted(root.rglob("table.py")):
         readme = table.parent / "README.md"
         text = readme.read_text()
         expected = with_table(text, table_of(table.parent))

@@ -118,10 +118,13 @@ Profile default_profile_of(const Machine& machine, const DataDirectories& direct
 }
 
 RunConfig load_run_config(const std::string& file, const DataDirectories& directories) {
-  const Document document = Document::load(file);
+  return read_run_config(Document::load(file), directories);
+}
+
+RunConfig read_run_config(const Document& document, const DataDirectories& directories) {
   RunConfig config = is_plan_document(document) ? from_plan(document, directories)
                                                 : from_config(document, directories);
-  config.file = file;
+  config.file = document.file();
   return config;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/document.h"
 #include "platform/machine.h"
 #include "scheduler/disturbances.h"
 #include "scheduler/profile.h"
@@ -39,6 +40,9 @@ struct RunConfig {
 // may be a map: {name: host, virtual_gpus: 2, gpu_memory_bytes: 64MiB, ...}. Errors:
 // Error(bad_input) with file, line, column, what is allowed, the nearest match.
 RunConfig load_run_config(const std::string& file, const DataDirectories& directories);
+// The same of a document made from several files: each value's relative paths are taken from the
+// folder of the file that it was written in.
+RunConfig read_run_config(const platform::Document& document, const DataDirectories& directories);
 
 // The profile that the machine's file names, for our own method. Errors: as load_profile.
 Profile default_profile_of(const platform::Machine& machine, const DataDirectories& directories);

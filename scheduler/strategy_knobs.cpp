@@ -28,6 +28,15 @@ StrategyRequest every_knob(const Strategy& strategy) {
   return request;
 }
 
+bool fixes_every_knob(const StrategyRequest& request) {
+  bool all = request.layers_per_submodel || request.cuts;
+  const Strategy unused;
+  for_each_knob(unused, request, [&all](const char*, const auto&, const auto& fixed) {
+    all = all && fixed.has_value();
+  });
+  return all;
+}
+
 std::string key_of(const Strategy& strategy) {
   std::string key =
       fmt::format("{}|{}|{}|{}", strategy.layers_per_submodel, fmt::join(strategy.cuts, ","),

@@ -33,6 +33,9 @@ Strategy fixed_knobs(const StrategyRequest& request);
 // The request that leaves nothing of `strategy` open.
 StrategyRequest every_knob(const Strategy& strategy);
 
+// Whether a request leaves nothing to choose.
+bool fixes_every_knob(const StrategyRequest& request);
+
 // What tells one strategy from another.
 std::string key_of(const Strategy& strategy);
 

@@ -21,6 +21,7 @@ packages=(
   catch2 clang-format clang-tidy                                 # tests
   bible-kjv                                                      # the demo's text
   gnuplot-nox                                                    # plots of `offstage capacity`
+  libboost-mpi-dev openmpi-bin                                   # studies over several computers
 )
 
 say() { printf 'setup: %s\n' "$*" >&2; }

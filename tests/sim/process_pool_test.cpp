@@ -1,11 +1,16 @@
 #include "sim/process_pool.h"
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "platform/error.h"
 
@@ -78,6 +83,46 @@ TEST_CASE("the first failed job's error is reported, and the others still end", 
                                      {"c", fail("third")},
                                      {"d", [] { return std::vector<double>{4}; }}};
   CHECK_THROWS_WITH(run_in_processes(jobs, 2), "second");
+}
+
+TEST_CASE("text comes back byte by byte, in the order of the jobs", "[sim]") {
+  const std::vector<TextJob> jobs{{"a", [] { return std::string("one\0two", 7); }},
+                                  {"b", [] { return std::string(); }},
+                                  {"c", [] { return std::string(300000, 'c'); }}};
+  const auto results = run_in_processes(jobs, 2);
+  REQUIRE(results.size() == 3);
+  CHECK(results[0] == std::string("one\0two", 7));
+  CHECK(results[1].empty());
+  CHECK(results[2] == std::string(300000, 'c'));
+}
+
+TEST_CASE("each job's result is handed over as it ends, a failed one's too", "[sim]") {
+  const std::vector<TextJob> jobs{
+      {"a", [] { return std::string("fine"); }},
+      {"b", []() -> std::string { throw Error(ErrorCode::io, "no disk"); }},
+      {"c", []() -> std::string { std::_Exit(5); }}};
+  std::vector<FinishedJob> finished(jobs.size());
+  run_in_processes(jobs, 1, [&finished](FinishedJob job) { finished[job.id] = std::move(job); });
+  CHECK(finished[0].text == "fine");
+  CHECK_FALSE(finished[0].error);
+  REQUIRE(finished[1].error);
+  CHECK(std::string(finished[1].error->what()) == "no disk");
+  REQUIRE(finished[2].error);
+  CHECK_THAT(finished[2].error->what(), Catch::Contains("c: ") && Catch::Contains("status 5"));
+}
+
+TEST_CASE("children are ended with those who wait for them", "[sim]") {
+  {
+    JobProcesses processes;
+    processes.start(0, {"long", []() -> std::string {
+                          pause();
+                          return "";
+                        }});
+    CHECK(processes.running() == 1);
+    CHECK(processes.wait(std::chrono::milliseconds(1)).empty());
+  }
+  // None is left, dead or alive.
+  CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
 }
 
 }  // namespace
