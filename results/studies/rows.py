@@ -67,7 +67,7 @@ def draw(path, title, xlabel, curves, wide=True):
     script = f"set terminal svg size {480 * len(panels)},420 font 'sans,12' background 'white'\n"
     script += f"set output {quoted(str(path))}\nset multiplot layout 1,{len(panels)}\n"
     script += f"set grid\nset xlabel {quoted(xlabel)}\nset ylabel 'tokens/s'\nset yrange [0:*]\n"
-    script += "set key bottom right noenhanced\nset format y '%.0s%c'\n" + ("set logscale x 2\n" if wide else "")
+    script += "set key bottom right noenhanced\nset format y '%.1s%c'\n" + ("set logscale x 2\n" if wide else "")
     for index, (panel, lines) in enumerate(panels.items()):
         parts = []
         for number, (name, points) in enumerate(lines.items()):
@@ -78,17 +78,28 @@ def draw(path, title, xlabel, curves, wide=True):
     subprocess.run(["gnuplot"], input=script + "unset multiplot\n", text=True, check=True)
 
 
+def round_step(least):
+    """The next of 1, 2, 5, 10, 20, ..."""
+    step = 1
+    while step < least:
+        step = step * 5 // 2 if str(step)[0] == "2" else step * 2
+    return step
+
+
 def draw_bars(path, panels):
     """Tokens a second as bars: {panel: {name: value}}."""
     height = 90 + 24 * max(len(bars) for bars in panels.values())
-    script = f"set terminal svg size {520 * len(panels)},{height} font 'sans,11' background 'white'\n"
-    script += f"set output {quoted(str(path))}\nset multiplot layout 1,{len(panels)}\nset grid x\nset key off\n"
-    script += "set xlabel 'tokens/s'\nset xrange [0:*]\nset format x '%.0s%c'\nset style fill solid 0.7\n"
+    across = min(len(panels), 2)
+    down = (len(panels) + across - 1) // across
+    script = f"set terminal svg size {560 * across},{height * down} font 'sans,11' background 'white'\n"
+    script += f"set output {quoted(str(path))}\nset multiplot layout {down},{across}\nset grid x\nset key off\n"
+    script += "set xlabel 'tokens/s'\nset xrange [0:*]\nset format x '%.1s%c'\nset style fill solid 0.7\n"
     script += "set tics noenhanced\n"
     for index, (panel, bars) in enumerate(panels.items()):
         script += f"$d{index} << EOD\n"
         for place, (name, value) in enumerate(bars.items()):
             script += f"{place} \"{name}\" {value}\n"
         script += f"EOD\nset title {quoted(panel)} noenhanced\nset yrange [{len(bars)}-0.5:-0.5]\n"
+        script += f"set xtics {round_step(max(bars.values()) / 4)}\n"
         script += f"plot $d{index} using ($3/2):1:($3/2):(0.35):ytic(2) with boxxyerror lc 1\n"
     subprocess.run(["gnuplot"], input=script + "unset multiplot\n", text=True, check=True)

@@ -12,6 +12,6 @@ panels = {}
 for row in study.load(HERE):
     if row["tokens_per_s"]:
         panel = panels.setdefault(f"{row['workload.model']} on {row['platform']}", {})
-        curve = panel.setdefault(f"{row['strategy.tensor_ways']} ways", [])
+        curve = panel.setdefault(f"{row['strategy.tensor_ways']}-way", [])
         curve.append((row["workload.global_batch"], row["tokens_per_s"]))
 study.draw(HERE / "plot.svg", "", "sequences in a step", panels)
