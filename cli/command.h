@@ -38,6 +38,7 @@ void add_simulate_command(CLI::App& app, Action& action);
 void add_train_command(CLI::App& app, Action& action);
 void add_calibrate_command(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);
+void add_jitter_command(CLI::App& app, Action& action);
 void add_validate_command(CLI::App& app, Action& action);
 void add_control_commands(CLI::App& app, Action& action);  // status, pause, resume, ...
 

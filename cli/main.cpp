@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
   add_train_command(app, action);
   add_calibrate_command(app, action);
   add_compare_command(app, action);
+  add_jitter_command(app, action);
   add_validate_command(app, action);
   add_control_commands(app, action);
   try {

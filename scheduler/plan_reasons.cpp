@@ -144,6 +144,8 @@ std::vector<std::string> explain_choice(const PlanningInput& input,
           [](const Strategy& s) { return to_string(s.activations); });
   explain("weight_slots", request.weight_slots.has_value(), count(&Strategy::weight_slots));
   explain("gradient_slots", request.gradient_slots.has_value(), count(&Strategy::gradient_slots));
+  explain("policy", request.policy.has_value(),
+          [](const Strategy& s) { return to_string(s.policy); });
   if (!request.host_memory && winner.plan.strategy.host_memory == HostMemory::all) {
     reasons.push_back(
         "host_memory all (the GPUs hang unevenly on the sockets: the memory and the cores of every "
