@@ -33,7 +33,7 @@ CLI::App* describe(CLI::App& app, JitterOptions& options) {
       "Examples:\n"
       "  offstage train run.yaml --steps 20 --trace measured.json\n"
       "  offstage jitter measured.json --out jitter.yaml\n"
-      "and in another run config: `disturbances: {seed: 1, jitter: jitter.yaml}`");
+      "and in another run config: `disturbances: {seed: 1, jitter: {file: jitter.yaml}}`");
   return command;
 }
 

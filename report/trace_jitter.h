@@ -7,7 +7,7 @@
 #include "report/trace_reader.h"
 
 // How much the times of a task differ from step to step in a recorded run: what `disturbances:
-// {jitter: FILE}` multiplies a task's work by.
+// {jitter: {file: FILE}}` multiplies a task's work by.
 namespace offstage::report {
 
 // Of the ratio of a task's time to the median of its steps, over all tasks of a kind and all steps

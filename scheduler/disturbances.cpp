@@ -47,12 +47,6 @@ double at(const Quantiles& quantiles, double part) {
   return std::lerp(quantiles[below], quantiles[above], place - std::floor(place));
 }
 
-// A path rather than a number.
-bool is_file(const Node& node) {
-  return node.is_scalar() && node.text().find_first_of("/.") != std::string::npos &&
-         node.text().find_first_not_of("0123456789.eE+-") != std::string::npos;
-}
-
 Quantiles read_spread(const Node& node) {
   if (!node.is_map()) return lognormal_quantiles(node.number(0.0, kLargestVariation));
   node.allow_keys({"quantiles"});
@@ -69,9 +63,10 @@ Quantiles read_spread(const Node& node) {
 
 std::array<Quantiles, kTaskKinds> read_jitter(const Node& node) {
   std::array<Quantiles, kTaskKinds> jitter;
-  if (is_file(node)) {
+  if (const auto file = node.is_map() ? node.find("file") : std::nullopt) {
+    node.allow_keys({"file"});
     const auto folder = std::filesystem::path(node.where().file).parent_path();
-    return read_jitter(platform::Document::load((folder / node.text()).string()).root());
+    return read_jitter(platform::Document::load((folder / file->text()).string()).root());
   }
   if (!node.is_map() || node.find("quantiles")) {
     jitter.fill(read_spread(node));

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include <catch2/catch.hpp>
 
 #include "platform/error.h"
 #include "tests/support/builders.h"
+#include "tests/support/temporary_path.h"
 
 namespace offstage::scheduler {
 namespace {
@@ -117,6 +120,16 @@ TEST_CASE("the same seed disturbs alike, another one otherwise, and kinds by the
   CHECK(values[1] >= 2.0);
   CHECK(values[1] < 4.0);
   CHECK(values[1] != values[3]);
+}
+
+TEST_CASE("distributions may stand in a file of their own", "[scheduler][unit]") {
+  const std::string file = temporary_path("jitter.yaml").string();
+  std::ofstream(file) << "forward: {quantiles: [3, 3]}\n";
+  const TwoSteps two = two_steps();
+  const auto costs = disturbed_costs(two.costs, two.graph, read("jitter: {file: " + file + "}"));
+  CHECK(costs[0].amount == 8.0);
+  CHECK(costs[1].exclusive.value == 3.0);
+  std::filesystem::remove(file);
 }
 
 TEST_CASE("what can't be disturbed is named with its place", "[scheduler][unit]") {
