@@ -6,12 +6,14 @@
 
 #include "cli/assumptions.h"
 #include "cli/capacity_answer.h"
+#include "cli/capacity_page.h"
 #include "cli/capacity_plot.h"
 #include "cli/capacity_report.h"
 #include "cli/command.h"
 #include "cli/data_folder.h"
 #include "cli/output.h"
 #include "cli/planning.h"
+#include "cli/report_page.h"
 #include "cli/system_planning.h"
 #include "platform/error.h"
 #include "scheduler/plan_file.h"
@@ -22,7 +24,7 @@ namespace {
 
 struct CapacityOptions {
   CommonOptions common;
-  std::string file, svg, out;
+  std::string file, svg, out, report;
 };
 
 CLI::App* describe(CLI::App& app, CapacityOptions& options) {
@@ -31,6 +33,7 @@ CLI::App* describe(CLI::App& app, CapacityOptions& options) {
   command->add_option("CONFIG", options.file, "A run config")->required();
   command->add_option("--svg", options.svg, "Draw size against batch and speed into this file");
   command->add_option("--out", options.out, "Write the largest model's plan to this file");
+  add_report_option(*command, options.report);
   command->footer(
       "Looks along the published ladders (GPT-3, OPT, Llama, Qwen), at the config's model with "
       "more\n"
@@ -68,6 +71,9 @@ int run(const CapacityOptions& options) {
     scheduler::write_plan(capacity.plan->plan, options.out);
   }
   if (capacity.best_row && !options.svg.empty()) write_svg(capacity, options.svg);
+  if (!options.report.empty()) {
+    report::write_page(capacity_page(capacity, question.config.profile), options.report);
+  }
   if (options.common.json) {
     auto object = capacity_json(capacity);
     object["assumed"] = assumed_numbers(question.config.machine, question.config.profile);

@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/compare_page.h"
 #include "cli/output.h"
+#include "cli/report_page.h"
 #include "cli/table.h"
 #include "platform/format.h"
 #include "report/trace_comparison.h"
@@ -27,6 +29,7 @@ struct CompareOptions {
   CommonOptions common;
   std::string trace_a, trace_b;
   std::optional<double> tolerance;
+  std::string report;
 };
 
 CLI::App* describe(CLI::App& app, CompareOptions& options) {
@@ -38,6 +41,7 @@ CLI::App* describe(CLI::App& app, CompareOptions& options) {
       ->add_option("--tolerance", options.tolerance,
                    "Exit with status 1 when the step time is off by more than this fraction")
       ->check(CLI::NonNegativeNumber);
+  add_report_option(*command, options.report);
   command->footer(
       "Times are those of one step in the steady state: all steps but the first and the last.\n"
       "Errors are |A - B| / B.\n\n"
@@ -105,6 +109,7 @@ int run(const CompareOptions& options) {
                     b.plan_hash));
   }
   const TraceComparison comparison = report::compare_traces(a, b);
+  if (!options.report.empty()) report::write_page(compare_page(comparison, a, b), options.report);
   const bool within = !options.tolerance || comparison.step_error <= *options.tolerance;
   if (options.common.json) {
     json object = to_json(comparison);

@@ -10,15 +10,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/plan_report.h"
 #include "cli/table.h"
 #include "platform/format.h"
+#include "scheduler/ledger_groups.h"
 
 namespace offstage::cli {
 
 using nlohmann::json;
 using platform::percent_text;
 using platform::to_text;
+using scheduler::join_names;
 using scheduler::Metrics;
 
 namespace {

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/planning.h"
+#include "cli/report_page.h"
 #include "cli/step_interval.h"
 #include "cli/system_planning.h"
 #include "cli/system_report.h"
@@ -28,6 +29,7 @@ struct PlanOptions {
   CommonOptions common;
   std::string file;
   std::string out;
+  std::string report;
   bool explain = false;
   ImportOptions import;
 };
@@ -41,6 +43,7 @@ CLI::App* describe(CLI::App& app, PlanOptions& options) {
       "--explain", options.explain,
       "Say what each resource needs, where time is lost, and what others' estimators\n"
       "would have answered");
+  add_report_option(*command, options.report);
   add_import_options(*command, options.import);
   command->footer(
       "Prints the strategy, the memory ledger of every pool and the predicted step time. Exit\n"
@@ -49,6 +52,7 @@ CLI::App* describe(CLI::App& app, PlanOptions& options) {
       "  offstage plan run.yaml\n"
       "  offstage plan run.yaml --out plan.json\n"
       "  offstage plan run.yaml --explain\n"
+      "  offstage plan run.yaml --report plan.html\n"
       "  offstage plan run.yaml --json | jq .step_s\n"
       "  offstage plan --import ds_z3.json --model llama-2-7b --platform dgx-a100-80");
   return command;
@@ -63,6 +67,10 @@ int run_system(const PlanOptions& options, const scheduler::RunConfig& config) {
   const auto plan = plan_system(config);
   std::optional<SimulatedSystem> prediction;
   if (plan.memory.fits()) prediction = simulate_system(plan, config.profile);
+  if (!options.report.empty()) {
+    report::write_page(system_page(plan, prediction ? &*prediction : nullptr, config.profile),
+                       options.report);
+  }
   const SystemReport report{.plan = plan,
                             .prediction = prediction ? &*prediction : nullptr,
                             .profile = config.profile.name,
@@ -87,9 +95,10 @@ void require_one_question(const PlanOptions& options) {
     throw Error(ErrorCode::bad_usage,
                 "plan takes a CONFIG, or --import FILE instead; see `offstage plan --help`");
   }
-  if (imports && (options.explain || !options.out.empty())) {
-    throw Error(ErrorCode::bad_usage,
-                "--explain and --out are for offstage's own plans, not for an imported file");
+  if (imports && (options.explain || !options.out.empty() || !options.report.empty())) {
+    throw Error(
+        ErrorCode::bad_usage,
+        "--explain, --out and --report are for offstage's own plans, not for an imported file");
   }
 }
 
@@ -108,6 +117,9 @@ int run(const PlanOptions& options) {
     if (!options.out.empty()) scheduler::write_plan(result.plan, options.out);
   }
   const Simulated* predicted = prediction ? &*prediction : nullptr;
+  if (!options.report.empty()) {
+    report::write_page(plan_page(result.plan, predicted, question.config.profile), options.report);
+  }
   const PlanReport report{
       .result = result,
       .prediction = predicted,
@@ -126,6 +138,7 @@ int run(const PlanOptions& options) {
     }
     if (explanation) text += describe_explanation(*explanation, result, predicted);
     if (result.fits && !options.out.empty()) text += fmt::format("\nWritten to {}\n", options.out);
+    if (!options.report.empty()) text += fmt::format("\nReport written to {}\n", options.report);
     print_text(text);
   }
   return result.fits ? kDone : kAnswerIsNo;

@@ -1,9 +1,6 @@
 #include "cli/plan_report.h"
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +8,7 @@
 #include "cli/assumptions.h"
 #include "cli/table.h"
 #include "platform/format.h"
+#include "scheduler/ledger_groups.h"
 #include "scheduler/plan_file.h"
 
 namespace offstage::cli {
@@ -22,55 +20,11 @@ using scheduler::Ledger;
 using scheduler::Plan;
 using scheduler::PoolLedger;
 
-bool alike(const PoolLedger& a, const PoolLedger& b) {
-  return a.capacity == b.capacity &&
-         std::ranges::equal(a.lines, b.lines, [](const auto& x, const auto& y) {
-           return x.what == y.what && x.bytes == y.bytes;
-         });
-}
-
-// Lines of one pool that say the same of several GPUs, as one.
-struct LineGroup {
-  scheduler::LedgerLine line;
-  std::vector<std::string> gpus;
-};
-
-// "state of gpu0" is "state" of "gpu0".
-std::pair<std::string, std::string> split_line(const std::string& what) {
-  const std::size_t at = what.rfind(" of gpu");
-  if (at == std::string::npos) return {what, ""};
-  return {what.substr(0, at), what.substr(at + 4)};
-}
-
-std::vector<LineGroup> group_lines(const PoolLedger& pool) {
-  std::vector<LineGroup> groups;
-  for (const auto& line : pool.lines) {
-    const auto [what, gpu] = split_line(line.what);
-    const auto same = std::ranges::find_if(groups, [&, what = what](const LineGroup& group) {
-      return split_line(group.line.what).first == what && group.line.bytes == line.bytes &&
-             group.line.how == line.how && !group.gpus.empty();
-    });
-    if (same == groups.end() || gpu.empty()) {
-      groups.push_back({line, {}});
-      if (!gpu.empty()) groups.back().gpus.push_back(gpu);
-    } else {
-      same->gpus.push_back(gpu);
-    }
-  }
-  return groups;
-}
-
-std::string pool_table(const PoolLedger& pool) {
+std::string pool_table(const scheduler::PoolGroup& group) {
+  const PoolLedger& pool = group.pool;
   Table table({"", "", "how", "moved by"}, {Align::left, Align::right, Align::left, Align::left});
-  for (const auto& [line, gpus] : group_lines(pool)) {
-    const auto count = static_cast<std::int64_t>(gpus.size());
-    if (count < 2) {
-      table.add({line.what, to_text(line.bytes), line.how, line.knob});
-    } else {
-      table.add({split_line(line.what).first + " of " + join_names(gpus),
-                 to_text(count * line.bytes), fmt::format("{} x ({})", count, line.how),
-                 line.knob});
-    }
+  for (const auto& line : group.lines) {
+    table.add({line.what, to_text(line.bytes), line.how, line.knob});
   }
   table.add({"total", to_text(pool.total()),
              "while training and writing checkpoints; " + to_text(pool.while_loading()) +
@@ -140,11 +94,6 @@ json memory_json(const Ledger& ledger) {
   return pools;
 }
 
-std::string join_names(const std::vector<std::string>& names) {
-  if (names.size() > 2) return names.front() + " to " + names.back();
-  return names.size() == 2 ? names[0] + ", " + names[1] : names.front();
-}
-
 std::string describe_workload(const Plan& plan) {
   const auto& workload = plan.workload;
   const std::int64_t gpus = plan.gpus();
@@ -164,19 +113,10 @@ std::string describe_workload(const Plan& plan) {
 
 std::string describe_memory(const Ledger& ledger) {
   std::string text;
-  std::vector<bool> shown(ledger.pools.size(), false);
-  for (std::size_t i = 0; i < ledger.pools.size(); ++i) {
-    const PoolLedger& pool = ledger.pools[i];
-    // A pool the plan has no use for, such as a drive.
-    if (shown[i] || pool.lines.empty()) continue;
-    std::vector<std::string> names;
-    for (std::size_t j = i; j < ledger.pools.size(); ++j) {
-      if (shown[j] || !alike(pool, ledger.pools[j])) continue;
-      shown[j] = true;
-      names.push_back(ledger.pools[j].name);
-    }
-    text += fmt::format("\nMemory of {}{}\n", join_names(names), names.size() > 1 ? ", each" : "") +
-            pool_table(pool);
+  for (const scheduler::PoolGroup& group : scheduler::group_pools(ledger)) {
+    text += fmt::format("\nMemory of {}{}\n", join_names(group.names),
+                        group.names.size() > 1 ? ", each" : "") +
+            pool_table(group);
   }
   return text;
 }

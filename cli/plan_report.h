@@ -33,7 +33,4 @@ struct PlanReport {
 std::string describe_plan(const PlanReport& report);
 nlohmann::json plan_report_json(const PlanReport& report);
 
-// "gpu0" and "gpu1" as "gpu0, gpu1"; runs of three or more as "gpu0 to gpu7".
-std::string join_names(const std::vector<std::string>& names);
-
 }  // namespace offstage::cli

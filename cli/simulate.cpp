@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/planning.h"
+#include "cli/report_page.h"
 #include "cli/step_interval.h"
 #include "cli/system_planning.h"
 #include "cli/system_report.h"
@@ -40,6 +41,7 @@ struct SimulateOptions {
   std::string file;
   std::uint32_t steps = sim::kSimulatedSteps;
   std::string trace;
+  std::string report;
   std::string policy;
   std::optional<std::int64_t> reference;
 };
@@ -54,6 +56,7 @@ CLI::App* describe(CLI::App& app, SimulateOptions& options) {
       ->check(CLI::Range(std::uint32_t{1}, kMostSteps))
       ->capture_default_str();
   command->add_option("--trace", options.trace, "Write a Chrome/Perfetto trace to this file");
+  add_report_option(*command, options.report);
   command->add_option("--policy", options.policy,
                       fmt::format("Order of work instead of the plan's: {}",
                                   fmt::join(scheduler::policy_names(), ", ")));
@@ -68,6 +71,7 @@ CLI::App* describe(CLI::App& app, SimulateOptions& options) {
       "Examples:\n"
       "  offstage simulate run.yaml\n"
       "  offstage simulate plan.json --steps 5 --trace trace.json   # open in ui.perfetto.dev\n"
+      "  offstage simulate run.yaml --report step.html\n"
       "  offstage simulate run.yaml --policy critical_path --json");
   return command;
 }
@@ -148,6 +152,7 @@ void print_answer(const SimulateOptions& options, json object, const std::string
   if (!options.trace.empty()) {
     whole += fmt::format("\nTrace written to {}; open it in ui.perfetto.dev\n", options.trace);
   }
+  if (!options.report.empty()) whole += fmt::format("\nReport written to {}\n", options.report);
   print_text(whole);
 }
 
@@ -160,6 +165,9 @@ int run_system(const SimulateOptions& options, const scheduler::RunConfig& confi
   const auto plan = plan_system(config);
   require_fit(plan.memory);
   const SimulatedSystem simulated = simulate_system(plan, config.profile, &config.disturbances);
+  if (!options.report.empty()) {
+    report::write_page(system_page(plan, &simulated, config.profile), options.report);
+  }
   write_trace(options, plan.machine,
               {.graph = simulated.step.graph,
                .trace = simulated.trace,
@@ -186,6 +194,9 @@ int run(const SimulateOptions& options) {
   const scheduler::Profile& profile = question.config.profile;
   const Simulated simulated =
       simulate_plan(result.plan, profile, options.steps, &question.config.disturbances);
+  if (!options.report.empty()) {
+    report::write_page(plan_page(result.plan, &simulated, profile), options.report);
+  }
   write_trace(options, result.plan.machine,
               {.graph = simulated.graph,
                .trace = simulated.trace,

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,8 +12,10 @@
 #include "cli/data_folder.h"
 #include "cli/output.h"
 #include "cli/planning.h"
+#include "cli/report_page.h"
 #include "cli/system_planning.h"
 #include "cli/temporary_file.h"
+#include "cli/train_page.h"
 #include "platform/document.h"
 #include "platform/error.h"
 #include "platform/format.h"
@@ -30,6 +33,7 @@ struct TrainOptions {
   std::string out;
   std::optional<std::int64_t> steps;
   std::string trace;
+  std::string report;
   bool restart = false;
 };
 
@@ -41,6 +45,7 @@ CLI::App* describe(CLI::App& app, TrainOptions& options) {
   command->add_option("--steps", options.steps, "Steps, instead of the config's")
       ->check(CLI::PositiveNumber);
   command->add_option("--trace", options.trace, "Write a Chrome/Perfetto trace to this file");
+  add_report_option(*command, options.report);
   command->add_flag("--restart", options.restart,
                     "Begin again; an earlier run in train.checkpoint.directory is set aside");
   command->footer(
@@ -121,11 +126,29 @@ int run(const TrainOptions& options) {
                                      directories.profiles,
                                      "--predicted-step-s",
                                      fmt::to_string(result.step.value)};
+  // What the report is made of, kept only where it was asked for by itself.
+  std::optional<TemporaryFile> own_trace, summary;
+  std::string trace = options.trace;
+  if (!options.report.empty()) {
+    summary.emplace(".summary.json");
+    arguments.insert(arguments.end(), {"--summary", summary->path()});
+    if (trace.empty()) trace = own_trace.emplace(".trace.json").path();
+  }
   if (options.steps) arguments.insert(arguments.end(), {"--steps", fmt::to_string(*options.steps)});
-  if (!options.trace.empty()) arguments.insert(arguments.end(), {"--trace", options.trace});
+  if (!trace.empty()) arguments.insert(arguments.end(), {"--trace", trace});
   if (options.restart) arguments.emplace_back("--restart");
   if (options.common.json) arguments.emplace_back("--json");
-  return run_companion(arguments);
+  const int status = run_companion(arguments);
+  // Of several hosts, the first one tells.
+  if (status == kDone && summary && std::filesystem::file_size(summary->path()) > 0) {
+    report::write_page(train_page({.plan = result.plan,
+                                   .profile = question.config.profile,
+                                   .predicted_step = result.step,
+                                   .trace_file = trace,
+                                   .summary_file = summary->path()}),
+                       options.report);
+  }
+  return status;
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 #include "cli/command.h"
 #include "cli/data_folder.h"
 #include "cli/output.h"
+#include "cli/report_page.h"
+#include "cli/validation_page.h"
 #include "cli/validation_report.h"
 #include "platform/error.h"
 #include "sim/process_pool.h"
@@ -28,6 +30,7 @@ struct ValidateOptions {
   std::vector<std::string> references;
   std::vector<std::string> sets;
   std::string out;
+  std::string report;
   std::optional<int> workers;
 };
 
@@ -41,6 +44,7 @@ CLI::App* describe(CLI::App& app, ValidateOptions& options) {
                       "calibration/reference/training.yaml or vtrain.csv; may be given again");
   command->add_option("--set", options.sets, "Only the rows of this set; may be given again");
   command->add_option("--out", options.out, "Write rows.csv, breakdown.csv, ... to this folder");
+  add_report_option(*command, options.report);
   command->add_option("--workers", options.workers, "Simulations at a time; as many as cores")
       ->check(CLI::Range(1, kMostWorkers));
   command->footer(
@@ -93,6 +97,7 @@ int run(const ValidateOptions& options) {
   answer.validation = validate(answer.rows, answer.cases, answer.answers);
   answer.wall = {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
   if (!options.out.empty()) write_validation(answer, options.out);
+  if (!options.report.empty()) report::write_page(validation_page(answer), options.report);
   if (options.common.json) {
     print_json(validation_json(answer));
   } else {

@@ -11,6 +11,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "exec/host_group.h"
 #include "exec/pretrained.h"
@@ -38,6 +39,7 @@ struct TrainRequest {
   scheduler::DataDirectories directories;
   std::optional<std::int64_t> steps;      // instead of the config's
   std::optional<std::string> trace;       // Chrome trace to write
+  std::optional<std::string> summary;     // file for the same JSON object
   std::optional<Seconds> predicted_step;  // shown beside the measured one
   bool restart = false;                   // sets an earlier run aside
   bool json = false;                      // one JSON object on stdout, else text
@@ -85,9 +87,18 @@ void write_trace(const Inputs& inputs, const TrainResult& result, const std::str
 }
 
 // Before the training, not after it: hours may lie between.
-void require_writable(const std::string& file) {
+void require_writable(const std::string& file, const std::string& what) {
   if (!std::ofstream(file, std::ios::app)) {
-    throw Error(ErrorCode::io, fmt::format("{}: the trace can't be written there", file));
+    throw Error(ErrorCode::io, fmt::format("{}: the {} can't be written there", file, what));
+  }
+}
+
+void write_summary(const TrainingSummary& summary, const std::string& file) {
+  std::ofstream out(file, std::ios::trunc);
+  out << summary_json(summary).dump() << '\n';
+  out.flush();
+  if (!out) {
+    throw Error(ErrorCode::io, fmt::format("{}: the summary can't be written there", file));
   }
 }
 
@@ -130,7 +141,10 @@ void train(const TrainRequest& request) {
   block_stop_signals();
   const Inputs inputs = load(request);
   if (request.trace.has_value()) {
-    require_writable(*request.trace);
+    require_writable(*request.trace, "trace");
+  }
+  if (request.summary.has_value()) {
+    require_writable(*request.summary, "summary");
   }
   require_saveable(inputs.train);
   ProgressLine progress(inputs.plan, inputs.train.steps, request.predicted_step);
@@ -168,6 +182,9 @@ void train(const TrainRequest& request) {
   if (request.trace.has_value() && outcome.result.graph.steps > 0) {
     write_trace(inputs, outcome.result, *request.trace, summary.plan_hash);
   }
+  if (request.summary.has_value()) {
+    write_summary(summary, *request.summary);
+  }
   request.json ? print_json(summary) : print_text(summary);
 }
 
@@ -187,6 +204,8 @@ void add_train_command(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   command->add_option("--trace", request->trace,
                       "Write a Chrome trace of the last window of steps");
+  command->add_option("--summary", request->summary,
+                      "Write the JSON object of --json to this file");
   command->add_option_function<double>(
       "--predicted-step-s",
       [request](double seconds) { request->predicted_step = Seconds{seconds}; },

@@ -44,7 +44,7 @@ void ProgressLine::show(const StepReport& report, const std::vector<PoolPeak>& m
   written_ = true;
 }
 
-void print_json(const TrainingSummary& summary) {
+nlohmann::json summary_json(const TrainingSummary& summary) {
   const TrainingOutcome& outcome = summary.outcome;
   const TrainResult& result = outcome.result;
   nlohmann::json memory = nlohmann::json::array();
@@ -78,7 +78,11 @@ void print_json(const TrainingSummary& summary) {
   if (outcome.checkpoint) {
     json["checkpoint"] = *summary.checkpoint_directory + "/" + checkpoint_name(*outcome.checkpoint);
   }
-  fmt::print("{}\n", json.dump(2));
+  return json;
+}
+
+void print_json(const TrainingSummary& summary) {
+  fmt::print("{}\n", summary_json(summary).dump(2));
 }
 
 void print_text(const TrainingSummary& summary) {

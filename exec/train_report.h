@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "exec/trainer.h"
 #include "exec/training_run.h"
 #include "platform/units.h"
@@ -40,6 +42,7 @@ struct TrainingSummary {
   std::optional<platform::Seconds> predicted_step;
   std::optional<std::string> checkpoint_directory;
 };
+nlohmann::json summary_json(const TrainingSummary& summary);
 // Both print to stdout.
 void print_json(const TrainingSummary& summary);
 void print_text(const TrainingSummary& summary);

@@ -34,20 +34,6 @@ std::string microseconds(Nanoseconds time) {
   return fmt::format("{}{}.{:03}", time < 0 ? "-" : "", magnitude / 1000, magnitude % 1000);
 }
 
-std::string_view payload_name(Payload payload) {
-  switch (payload) {
-    case Payload::weights:
-      return "weights";
-    case Payload::gradients:
-      return "gradients";
-    case Payload::activations:
-      return "activations";
-    case Payload::none:
-      break;
-  }
-  return "";
-}
-
 // "backward S3 m1 gpu0": the same in every step, so that `compare` finds a task again.
 std::string task_name(const scheduler::TaskGraph& graph, TaskId id) {
   const Task& task = graph.tasks[id];
@@ -101,6 +87,20 @@ std::string metadata(const char* what, int group, std::size_t row, const std::st
 }
 
 }  // namespace
+
+std::string_view payload_name(Payload payload) {
+  switch (payload) {
+    case Payload::weights:
+      return "weights";
+    case Payload::gradients:
+      return "gradients";
+    case Payload::activations:
+      return "activations";
+    case Payload::none:
+      break;
+  }
+  return "";
+}
 
 ChromeTraceWriter::ChromeTraceWriter(std::ostream& out, const platform::Machine& machine,
                                      TraceLabel label)

@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "platform/machine.h"
 #include "scheduler/cost_model.h"
@@ -14,6 +15,9 @@
 // engine, grouped by device; counters for every memory pool and every link. The same run gives the
 // same bytes. trace_reader.h reads the file back for `compare`.
 namespace offstage::report {
+
+// "weights"; empty for none.
+std::string_view payload_name(scheduler::Payload payload);
 
 // What the file says about itself.
 struct TraceLabel {

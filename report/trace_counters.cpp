@@ -21,6 +21,8 @@ struct Change {
 
 constexpr int kSlots = 0;
 constexpr int kWorking = 1;
+constexpr int kKept = 2;
+constexpr int kSeries = 3;
 
 class Changes {
  public:
@@ -34,14 +36,14 @@ class Changes {
     changes_.push_back({end, counter, series, -value});
   }
 
-  // Calls emit(at, counter, values of both series) once for each counter and moment.
+  // Calls emit(at, counter, values of all series) once for each counter and moment.
   template <typename Emit>
   void walk(std::size_t counters, const Emit& emit) {
     std::ranges::sort(changes_, [](const Change& a, const Change& b) {
       return a.at != b.at ? a.at < b.at : a.counter < b.counter;
     });
     struct Values {
-      std::int64_t series[2] = {0, 0};
+      std::int64_t series[kSeries] = {};
     };
     std::vector<Values> values(counters);
     for (std::size_t counter = 0; counter < counters; ++counter) {
@@ -68,7 +70,9 @@ void add_slots(const TraceWindow& window, Changes& changes) {
   std::vector<std::optional<scheduler::Interval>> occupants(graph.slots.size());
   const auto close = [&](std::size_t slot) {
     if (!occupants[slot]) return;
-    changes.add(graph.slots[slot].pool, kSlots, *occupants[slot], graph.slots[slot].bytes.value);
+    const auto& [kind, pool, gpu, index, bytes] = graph.slots[slot];
+    changes.add(pool, kSlots, *occupants[slot], bytes.value);
+    if (kind == scheduler::SlotKind::kept) changes.add(pool, kKept, *occupants[slot], bytes.value);
     occupants[slot].reset();
   };
   // Task ids follow program order, and in program order the occupants of a slot follow each other.
@@ -101,7 +105,7 @@ std::vector<PoolPoint> pool_points(const TraceWindow& window, const platform::Ma
   }
   std::vector<PoolPoint> points;
   changes.walk(machine.pools.size(), [&](Nanoseconds at, std::size_t pool, const auto& values) {
-    points.push_back({at, pool, values[kSlots], values[kWorking]});
+    points.push_back({at, pool, values[kSlots], values[kWorking], values[kKept]});
   });
   return points;
 }

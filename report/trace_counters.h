@@ -21,6 +21,7 @@ struct PoolPoint {
   platform::PoolId pool = 0;
   std::int64_t slots_bytes = 0;    // slots with an occupant
   std::int64_t working_bytes = 0;  // taken by running compute tasks
+  std::int64_t kept_bytes = 0;     // the part of slots_bytes that is free while unoccupied
 };
 struct LinkPoint {
   Nanoseconds at = 0;

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
+
+#include "scheduler/waiting.h"
 
 namespace offstage::scheduler {
 
@@ -39,18 +40,7 @@ LossKind kind_of(const Task& task) {
 class GapReader {
  public:
   GapReader(const TaskGraph& graph, const Trace& trace)
-      : graph_(graph), trace_(trace), order_(graph.engines.size()), before_(graph.size()) {
-    for (TaskId task = 0; task < graph.size(); ++task) {
-      for (const EngineId engine : graph.task_engines(task)) order_[engine].push_back(task);
-    }
-    for (auto& tasks : order_) {
-      std::ranges::sort(tasks, [this](TaskId a, TaskId b) { return key(a) < key(b); });
-      for (std::size_t i = 1; i < tasks.size(); ++i) before_[tasks[i]].push_back(tasks[i - 1]);
-    }
-    const auto ends = trace.step_ends(graph);
-    const std::size_t last = ends.size() >= 3 ? ends.size() - 2 : ends.size() - 1;
-    window_ = {last == 0 ? Seconds{} : ends[last - 1], ends[last]};
-  }
+      : graph_(graph), trace_(trace), waiting_(graph, trace), window_(waiting_.middle_step()) {}
 
   EngineLoss read(EngineId engine) {
     loss_ = {};
@@ -58,7 +48,7 @@ class GapReader {
     loss_.window = window_.end - window_.start;
     Seconds free = window_.start;  // since when the engine has had nothing to do
     std::optional<TaskId> previous;
-    for (const TaskId task : order_[engine]) {
+    for (const TaskId task : waiting_.order(engine)) {
       const Interval& ran = trace_.tasks[task];
       share_out(previous, task, {free, std::min(ran.start, window_.end)});
       loss_.busy += part_in_window(ran);
@@ -71,10 +61,6 @@ class GapReader {
   }
 
  private:
-  std::tuple<double, double, TaskId> key(TaskId task) const {
-    return {trace_.tasks[task].start.value, trace_.tasks[task].end.value, task};
-  }
-
   Seconds part_in_window(const Interval& ran) const {
     const Seconds begin = std::max(ran.start, window_.start);
     const Seconds end = std::min(ran.end, window_.end);
@@ -85,17 +71,6 @@ class GapReader {
     loss_.lost[static_cast<std::size_t>(kind)].*place += part_in_window(gap);
   }
 
-  // What the task waited for last.
-  std::optional<TaskId> cause_of(TaskId task) const {
-    std::optional<TaskId> cause;
-    const auto consider = [&](TaskId other) {
-      if (!cause || trace_.tasks[*cause].end < trace_.tasks[other].end) cause = other;
-    };
-    for (const TaskId other : graph_.predecessors(task)) consider(other);
-    for (const TaskId other : before_[task]) consider(other);
-    return cause;
-  }
-
   void share_out(std::optional<TaskId> previous, TaskId next, const Interval& gap) {
     const Task& task = graph_.tasks[next];
     Seconds Loss::*place = task.kind == TaskKind::forward ? &Loss::forward : &Loss::backward;
@@ -103,7 +78,7 @@ class GapReader {
     Seconds end = gap.end;
     TaskId waiting = next;
     while (end > gap.start) {
-      const auto cause = cause_of(waiting);
+      const auto cause = waiting_.cause_of(waiting);
       const Seconds ready =
           cause ? std::clamp(trace_.tasks[*cause].end, gap.start, end) : gap.start;
       add(LossKind::order, place, {ready, end});
@@ -117,8 +92,7 @@ class GapReader {
 
   const TaskGraph& graph_;
   const Trace& trace_;
-  std::vector<std::vector<TaskId>> order_;   // by engine: its tasks as they ran
-  std::vector<std::vector<TaskId>> before_;  // by task: the ones before it on its engines
+  Waiting waiting_;
   Interval window_;
   EngineLoss loss_;
 };

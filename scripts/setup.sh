@@ -5,7 +5,8 @@
 #   scripts/setup.sh            what building needs
 #   scripts/setup.sh --gpu      also what PyTorch needs of CUDA, some 3 GB: the preset gpu links it
 #   scripts/setup.sh --tests    also PyTorch's own dependencies and transformers, into the same
-#                               environment: tests compare with them
+#                               environment: tests compare with them; and a browser, which opens
+#                               the HTML reports
 set -euo pipefail
 
 torch_version=2.11.0
@@ -22,7 +23,10 @@ packages=(
   bible-kjv                                                      # the demo's text
   gnuplot-nox                                                    # plots of `offstage capacity`
   libboost-mpi-dev openmpi-bin                                   # studies over several computers
+  node-d3 libjs-chart.js                                         # HTML reports
 )
+
+test_packages=(chromium chromium-driver python3-selenium fonts-dejavu-core)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -127,6 +131,7 @@ case "${1:-}" in
     ;;
 esac
 
+if [ $tests = yes ]; then packages+=("${test_packages[@]}"); fi
 install_packages
 install_torch
 if [ $gpu = yes ]; then install_cuda_packages; fi
