@@ -66,6 +66,7 @@ int run(const CapacityOptions& options) {
   const auto directories = data_directories(find_data_folder(options.common.data));
   const Question question = read_question(options.file, directories);
   require_own_method(question.config, "capacity");
+  if (!options.report.empty()) report::require_writable(options.report);
   const CapacityAnswer capacity = ask(question, directories.models);
   if (capacity.plan && !options.out.empty()) {
     scheduler::write_plan(capacity.plan->plan, options.out);

@@ -114,7 +114,7 @@ std::string describe_workload(const Plan& plan) {
 std::string describe_memory(const Ledger& ledger) {
   std::string text;
   for (const scheduler::PoolGroup& group : scheduler::group_pools(ledger)) {
-    text += fmt::format("\nMemory of {}{}\n", join_names(group.names),
+    text += fmt::format("\nMemory of {}{}\n", scheduler::join_names(group.names),
                         group.names.size() > 1 ? ", each" : "") +
             pool_table(group);
   }

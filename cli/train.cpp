@@ -99,6 +99,7 @@ int run(const TrainOptions& options) {
   const auto directories = data_directories(find_data_folder(options.common.data));
   const Question question = read_inputs(options, directories);
   require_companion();
+  if (!options.report.empty()) report::require_writable(options.report);
   const scheduler::PlanningResult result = answer(question);
   require_fit(result.plan.memory);
 

@@ -86,6 +86,7 @@ std::vector<ReferenceRow> load_rows(const ValidateOptions& options,
 
 int run(const ValidateOptions& options) {
   const auto start = std::chrono::steady_clock::now();
+  if (!options.report.empty()) report::require_writable(options.report);
   const auto data = find_data_folder(options.common.data);
   const auto folder = data / "calibration" / "reference";
   ValidationAnswer answer;

@@ -62,6 +62,17 @@ std::string scripts() {
   return text;
 }
 
+std::ofstream open_page(const std::string& file, std::ios::openmode mode) {
+  std::ofstream out(file, std::ios::binary | mode);
+  if (!out) {
+    throw Error(
+        ErrorCode::io,
+        fmt::format("{}: the report can't be written there: no such folder, or no permission",
+                    file));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string page_html(const Page& page) {
@@ -83,15 +94,11 @@ std::string page_html(const Page& page) {
   return html += rest;
 }
 
+void require_writable(const std::string& file) { open_page(file, std::ios::app); }
+
 void write_page(const Page& page, const std::string& file) {
   const std::string html = page_html(page);
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  if (!out) {
-    throw Error(
-        ErrorCode::io,
-        fmt::format("{}: the report can't be written there: no such folder, or no permission",
-                    file));
-  }
+  std::ofstream out = open_page(file, std::ios::trunc);
   out << html;
   out.flush();
   if (!out) {

@@ -93,6 +93,10 @@ struct Page {
 
 std::string page_html(const Page& page);
 
+// Before work that takes long, so that it is not lost; leaves an empty file where there was none.
+// Errors: Error(io) when a page can't be written there.
+void require_writable(const std::string& file);
+
 // Errors: Error(io) when it can't be written.
 void write_page(const Page& page, const std::string& file);
 

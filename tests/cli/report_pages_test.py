@@ -168,6 +168,7 @@ def steer(browser):
     check(before == unchanged, "the wheel alone does not zoom")
     check(after[1] - after[0] < 0.99 * (before[1] - before[0]), f"zoomed: {before} to {after}")
     box = browser.find_element("css selector", ".tools input")
+    browser.execute_script("window.scrollTo(0, 0)")  # from under the list of sections
     box.click()
     shown = timeline.ask("return [view.showsChain, view.data.chain.length, view.isFaint(view.data.chain[0])]")
     check(shown[0] and shown[1] > 0 and not shown[2], f"critical path: {shown}")
