@@ -9,6 +9,7 @@
 
 #include "cli/assumptions.h"
 #include "cli/system_report.h"
+#include "cli/version.h"
 #include "platform/format.h"
 #include "report/run_page.h"
 #include "scheduler/explain.h"
@@ -126,7 +127,7 @@ void add_report_option(CLI::App& command, std::string& file) {
   command.add_option("--report", file, "Write an HTML page that opens in any browser, offline");
 }
 
-std::string program_version() { return "offstage " OFFSTAGE_VERSION; }
+std::string program_version() { return "offstage " + version(); }
 
 Page plan_page(const scheduler::Plan& plan, const Simulated* run, const scheduler::Profile& profile,
                Backend backend) {
