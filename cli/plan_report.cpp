@@ -47,10 +47,14 @@ std::string describe_differences(const Plan& other, const Plan& plan) {
   std::string text;
   for (const auto& [name, value] : knobs.items()) {
     if (value == ours[name]) continue;
-    const std::string shown = value.is_string()  ? value.get<std::string>()
-                              : value.is_array() ? fmt::format("in {} packs", value.size())
-                                                 : value.dump();
+    const bool packs = value.is_array() && name == "layers_per_submodel";
+    const std::string shown = value.is_string() ? value.get<std::string>()
+                              : packs           ? fmt::format("in {} packs", value.size())
+                                                : value.dump();
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, shown);
+  }
+  if (ours.contains("shares") && !knobs.contains("shares")) {
+    text += fmt::format("{}shares even", text.empty() ? "" : ", ");
   }
   return text;
 }
@@ -94,6 +98,17 @@ json memory_json(const Ledger& ledger) {
   return pools;
 }
 
+std::string describe_shares(const Plan& plan) {
+  const auto& shares = plan.strategy.shares;
+  if (!shares.empty()) {
+    return fmt::format("the GPUs run {} micro-batches of {}", fmt::join(shares, ", "),
+                       plan.strategy.micro_batch);
+  }
+  const std::int64_t each = plan.micro_batches(0);
+  return fmt::format("each GPU runs {} micro-batch{} of {}", each, each == 1 ? "" : "es",
+                     plan.strategy.micro_batch);
+}
+
 std::string describe_workload(const Plan& plan) {
   const auto& workload = plan.workload;
   const std::int64_t gpus = plan.gpus();
@@ -102,13 +117,12 @@ std::string describe_workload(const Plan& plan) {
   return fmt::format(
       "  model        {}: {} parameters, {} blocks in {} sub-models with embedding and head\n"
       "  platform     {}: {} {}GPU{}{}\n"
-      "  step         {} sequences of {} tokens in {}; each GPU runs {} micro-batch{} of {}\n",
+      "  step         {} sequences of {} tokens in {}; {}\n",
       workload.model.name, platform::count_text(static_cast<double>(plan.parameters())),
       workload.model.layers, plan.submodels.size(), plan.machine.name, gpus,
       platform::has_virtual_gpus(plan.machine) ? "virtual " : "", gpus == 1 ? "" : "s", hosts,
       workload.global_batch, workload.sequence_length,
-      workload.precision == platform::Precision::bf16 ? "bf16" : "f32", plan.micro_batches(),
-      plan.micro_batches() == 1 ? "" : "es", plan.strategy.micro_batch);
+      workload.precision == platform::Precision::bf16 ? "bf16" : "f32", describe_shares(plan));
 }
 
 std::string describe_memory(const Ledger& ledger) {

@@ -321,8 +321,9 @@ Slots::Slots(const scheduler::Plan& plan, const scheduler::TaskGraph& graph, Poo
 
 TokenIds::TokenIds(const scheduler::Plan& plan, PoolArenas& arenas)
     : micro_batch_tokens_(plan.strategy.micro_batch * plan.workload.sequence_length) {
-  for (const platform::Gpu& gpu : plan.machine.gpus) {
-    const std::int64_t ids = kStreams * plan.micro_batches() * micro_batch_tokens_;
+  for (std::size_t g = 0; g < plan.machine.gpus.size(); ++g) {
+    const platform::Gpu& gpu = plan.machine.gpus[g];
+    const std::int64_t ids = kStreams * plan.micro_batches(g) * micro_batch_tokens_;
     buffers_.emplace_back(arenas.at(plan.machine.sockets[gpu.socket].pool),
                           "token ids of " + gpu.name, Bytes{ids * kTokenIdBytes});
   }

@@ -35,7 +35,7 @@ struct TokenLists {
 TokenLists read_tokens(const Workplace& place, const Task& task, std::int64_t step) {
   const std::int64_t rows = place.plan.strategy.micro_batch;
   const auto length = static_cast<std::size_t>(place.plan.workload.sequence_length);
-  const std::int64_t first = (task.gpu * place.plan.micro_batches() + task.micro_batch) * rows;
+  const std::int64_t first = (place.plan.first_micro_batch(task.gpu) + task.micro_batch) * rows;
   TokenLists lists;
   lists.inputs.resize(static_cast<std::size_t>(rows) * length);
   lists.targets.resize(lists.inputs.size());
@@ -81,8 +81,7 @@ StreamTasks::StreamTasks(const Workplace& place, const std::deque<AutogradSubMod
       graph_(graph),
       first_step_(first_step),
       bytes_(scheduler::element_bytes(place.plan.workload.precision)),
-      loss_arena_("losses",
-                  Bytes{graph.steps * place.plan.gpus() * place.plan.micro_batches() * kLossBytes},
+      loss_arena_("losses", Bytes{graph.steps * place.plan.step_micro_batches() * kLossBytes},
                   devices.pinned(place.plan.machine.sockets.front())),
       losses_(loss_arena_, "losses", loss_arena_.capacity()) {}
 
@@ -263,9 +262,8 @@ const AutogradSubModel& StreamTasks::compute_of(const Task& work) const {
 
 std::size_t StreamTasks::loss_index(TaskId task) const {
   const Task& work = graph_.tasks[task];
-  const auto gpus = static_cast<std::size_t>(place_.plan.gpus());
-  const auto micro_batches = static_cast<std::size_t>(place_.plan.micro_batches());
-  return (work.step * gpus + work.gpu) * micro_batches + work.micro_batch;
+  return static_cast<std::size_t>(work.step * place_.plan.step_micro_batches() +
+                                  place_.plan.first_micro_batch(work.gpu) + work.micro_batch);
 }
 
 std::byte* StreamTasks::slot(TaskId task, SlotRole role) const {

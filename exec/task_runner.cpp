@@ -52,7 +52,7 @@ TaskRunner::TaskRunner(const Workplace& workplace, const scheduler::TaskGraph& g
       bf16_(workplace.plan.workload.precision == platform::Precision::bf16),
       weight_bytes_(scheduler::element_bytes(workplace.plan.workload.precision).weight),
       loss_sums_(static_cast<std::size_t>(graph.steps * hosts_of(workplace) *
-                                          workplace.plan.gpus() * workplace.plan.micro_batches())),
+                                          workplace.plan.step_micro_batches())),
       squares_(graph.steps * workplace.plan.submodels.size() *
                static_cast<std::size_t>(workplace.plan.gpus())),
       kept_(graph.slots.size()),
@@ -205,12 +205,10 @@ void TaskRunner::set_loss(TaskId task, double sum) {
                             "rate, warm-up or clipping may help",
                             first_step_ + work.step + 1, work.micro_batch, work.gpu, sum));
   }
-  const auto gpus = static_cast<std::size_t>(place_.plan.gpus());
-  const auto micro_batches = static_cast<std::size_t>(place_.plan.micro_batches());
-  const auto hosts = static_cast<std::size_t>(hosts_of(place_));
-  const auto rank = static_cast<std::size_t>(rank_of(place_));
-  const std::size_t gpu = (work.step * hosts + rank) * gpus + work.gpu;
-  loss_sums_[gpu * micro_batches + work.micro_batch] = sum;
+  const std::int64_t before = work.step * hosts_of(place_) + rank_of(place_);  // hosts' parts
+  const std::int64_t index = before * place_.plan.step_micro_batches() +
+                             place_.plan.first_micro_batch(work.gpu) + work.micro_batch;
+  loss_sums_[static_cast<std::size_t>(index)] = sum;
 }
 
 const SlotUse* TaskRunner::use(const Part& part, SlotRole role) const {

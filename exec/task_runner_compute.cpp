@@ -24,9 +24,11 @@ void TaskRunner::load_tokens(const Part& part) const {
   const Task& work = graph_.tasks[part.task];
   const std::int64_t rows = place_.plan.strategy.micro_batch;
   const auto length = static_cast<std::size_t>(place_.plan.workload.sequence_length);
-  const std::int64_t group = rank_of(place_) * place_.plan.replicas() +  // among all hosts'
-                             place_.plan.shard_of(static_cast<std::size_t>(part.gpu));
-  const std::int64_t first = (group * place_.plan.micro_batches() + work.micro_batch) * rows;
+  const std::int64_t before = rank_of(place_) * place_.plan.step_micro_batches();  // other hosts'
+  const std::int64_t first =
+      (before + place_.plan.first_micro_batch(static_cast<std::size_t>(part.gpu)) +
+       work.micro_batch) *
+      rows;
   const auto inputs = place_.token_ids.inputs(part.gpu, work.micro_batch);
   const auto targets = place_.token_ids.targets(part.gpu, work.micro_batch);
   for (std::int64_t row = 0; row < rows; ++row) {

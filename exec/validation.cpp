@@ -57,21 +57,21 @@ Validation::Validation(const scheduler::Plan& plan, const scheduler::ValidationC
 
 double Validation::loss(const Workplace& place) const {
   const auto groups = static_cast<std::size_t>(plan_.replicas());
-  const auto micro_batches = static_cast<std::size_t>(plan_.micro_batches());
-  const auto hosts = static_cast<std::size_t>(hosts_of(place));
-  const std::size_t first = static_cast<std::size_t>(rank_of(place)) * groups * micro_batches;
+  const std::int64_t of_host = plan_.step_micro_batches();
+  const std::int64_t first = rank_of(place) * of_host;
   std::vector<double> losses;  // by host, GPU and micro-batch; the others' are theirs to fill in
   double sum = 0.0;
   for (std::int64_t batch = 0; batch < batches_; ++batch) {
-    losses.assign(hosts * groups * micro_batches, 0.0);
+    losses.assign(static_cast<std::size_t>(hosts_of(place) * of_host), 0.0);
     std::vector<std::exception_ptr> failures(groups);
     {
       std::vector<std::jthread> others;
       const auto work = [&](std::size_t group) {
         try {
           set_compute_threads(1);  // as in training: more threads sum in another order
+          const auto gpu = group * static_cast<std::size_t>(plan_.strategy.tensor_ways);
           run_group(place, static_cast<std::int64_t>(group), batch,
-                    &losses[first + group * micro_batches]);
+                    &losses[static_cast<std::size_t>(first + plan_.first_micro_batch(gpu))]);
         } catch (...) {
           failures[group] = std::current_exception();
         }
@@ -96,7 +96,7 @@ void Validation::run_group(const Workplace& place, std::int64_t group, std::int6
     const auto& device = plan_.machine.gpus[static_cast<std::size_t>(gpu)];
     const ArenaScope scope(place.arenas.at(device.pool),
                            {fmt::format("validation on {}", device.name), "working space"});
-    for (std::int64_t m = 0; m < plan_.micro_batches(); ++m) {
+    for (std::int64_t m = 0; m < plan_.micro_batches(static_cast<std::size_t>(gpu)); ++m) {
       load_tokens(place, gpu, batch, m);
       const double loss = run_micro_batch(place, gpu, m);
       // All ranks have the same.
@@ -131,9 +131,9 @@ void Validation::load_tokens(const Workplace& place, std::int64_t gpu, std::int6
                              std::int64_t micro_batch) const {
   const std::int64_t rows = plan_.strategy.micro_batch;
   const auto length = static_cast<std::size_t>(plan_.workload.sequence_length);
-  const std::int64_t group =  // among all hosts'
-      rank_of(place) * plan_.replicas() + plan_.shard_of(static_cast<std::size_t>(gpu));
-  const std::int64_t first = (group * plan_.micro_batches() + micro_batch) * rows;
+  const std::int64_t before = rank_of(place) * plan_.step_micro_batches();  // other hosts'
+  const std::int64_t first =
+      (before + plan_.first_micro_batch(static_cast<std::size_t>(gpu)) + micro_batch) * rows;
   const auto inputs = place.token_ids.inputs(gpu, micro_batch);
   const auto targets = place.token_ids.targets(gpu, micro_batch);
   for (std::int64_t row = 0; row < rows; ++row) {

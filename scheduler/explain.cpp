@@ -113,12 +113,16 @@ std::vector<BatchOutlook> larger_batches(const PlanningInput& input, const Evalu
                                          double target, int doublings) {
   std::vector<BatchOutlook> outlook;
   workloads::Workload workload = input.workload;
+  StrategyRequest request = input.request;
   for (int i = 0; i < doublings; ++i) {
     workload.global_batch *= 2;
+    if (request.shares) {
+      for (auto& share : *request.shares) share *= 2;
+    }
     const auto result = choose_plan({.machine = input.machine,
                                      .workload = workload,
                                      .profile = input.profile,
-                                     .request = input.request},
+                                     .request = request},
                                     evaluate);
     if (!result.fits) break;
     // The search reads long steps off a line through shorter ones; what is told is evaluated. After

@@ -1,6 +1,7 @@
 #include "scheduler/plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -21,8 +22,42 @@ using workloads::LayerKind;
 
 Error impossible(const std::string& message) { return {ErrorCode::bad_input, message}; }
 
+// Equal shares are those of a strategy that lists none.
+std::vector<std::int64_t> without_even(std::vector<std::int64_t> shares) {
+  if (std::ranges::adjacent_find(shares, std::ranges::not_equal_to()) == shares.end()) {
+    shares.clear();
+  }
+  return shares;
+}
+
+// Uneven shares.
+void check_shares(const platform::Machine& machine, const workloads::Workload& workload,
+                  const Strategy& strategy) {
+  const auto& shares = strategy.shares;
+  if (strategy.tensor_ways > 1 || machine.hosts > 1) {
+    throw impossible(fmt::format(
+        "shares: uneven ones need the batch split on one host; here are {} tensor_ways and {} "
+        "host{}: leave `shares` out, or write `even`",
+        strategy.tensor_ways, machine.hosts, machine.hosts == 1 ? "" : "s"));
+  }
+  if (shares.size() != machine.gpus.size()) {
+    throw impossible(fmt::format("shares lists {} numbers of micro-batches for {} GPUs",
+                                 shares.size(), machine.gpus.size()));
+  }
+  const std::int64_t sum = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
+  if (*std::ranges::min_element(shares) < 1 ||
+      sum * strategy.micro_batch != workload.global_batch) {
+    throw impossible(fmt::format(
+        "shares [{}] are {} micro-batches of {}, together {} sequences; global_batch is {}, and "
+        "each GPU runs one micro-batch at least",
+        fmt::join(shares, ", "), sum, strategy.micro_batch, sum * strategy.micro_batch,
+        workload.global_batch));
+  }
+}
+
 void check_batch(const platform::Machine& machine, const workloads::Workload& workload,
                  const Strategy& strategy) {
+  if (!strategy.shares.empty()) return check_shares(machine, workload, strategy);
   const auto gpus = static_cast<std::int64_t>(machine.gpus.size());
   const std::int64_t replicas = gpus / strategy.tensor_ways;
   const std::int64_t at_once = machine.hosts * replicas * strategy.micro_batch;
@@ -31,12 +66,14 @@ void check_batch(const platform::Machine& machine, const workloads::Workload& wo
                         ? fmt::format("{} GPUs", gpus)
                         : fmt::format("{} groups of {} GPUs", replicas, strategy.tensor_ways);
   if (machine.hosts > 1) who = fmt::format("{} hosts x {}", machine.hosts, who);
-  throw impossible(
-      fmt::format("global_batch {} is not a whole number of {} x micro_batch {} = {} "
-                  "sequences; the nearest that are: {} and {}",
-                  workload.global_batch, who, strategy.micro_batch, at_once,
-                  std::max<std::int64_t>(1, workload.global_batch / at_once) * at_once,
-                  (workload.global_batch / at_once + 1) * at_once));
+  throw impossible(fmt::format(
+      "global_batch {} is not a whole number of {} x micro_batch {} = {} "
+      "sequences; the nearest that are: {} and {}{}",
+      workload.global_batch, who, strategy.micro_batch, at_once,
+      std::max<std::int64_t>(1, workload.global_batch / at_once) * at_once,
+      (workload.global_batch / at_once + 1) * at_once,
+      strategy.tensor_ways == 1 && machine.hosts == 1 ? "; or leave strategy.shares to the planner"
+                                                      : ""));
 }
 
 // The sum over the hosts is taken in CPU memory; and all of them must take their sums in one order.
@@ -171,6 +208,26 @@ Range owned_by_gpu(const Plan& plan, const SubModel& submodel, std::int64_t gpu)
   return owned_range(submodel, plan.shard_of(static_cast<std::size_t>(gpu)));
 }
 
+std::int64_t Plan::micro_batches(std::size_t gpu) const {
+  if (!strategy.shares.empty()) return strategy.shares[gpu];
+  return workload.global_batch / (batch_shares() * strategy.micro_batch);
+}
+
+std::int64_t Plan::most_micro_batches() const {
+  return strategy.shares.empty() ? micro_batches(0) : *std::ranges::max_element(strategy.shares);
+}
+
+std::int64_t Plan::step_micro_batches() const {
+  return workload.global_batch / (hosts() * strategy.micro_batch);
+}
+
+std::int64_t Plan::first_micro_batch(std::size_t gpu) const {
+  const std::int64_t replica = shard_of(gpu);
+  if (strategy.shares.empty()) return replica * micro_batches(gpu);
+  return std::accumulate(strategy.shares.begin(), strategy.shares.begin() + replica,
+                         std::int64_t{0});
+}
+
 workloads::LayerTable Plan::whole_table() const {
   return workloads::make_layer_table(workload.model, table.batch);
 }
@@ -215,7 +272,6 @@ Plan make_plan(const platform::Machine& machine, const workloads::Workload& work
                     workload.model.name, workload.model.architecture));
   }
   if (const auto why = split_obstacle(machine, strategy.tensor_ways)) throw impossible(*why);
-  check_batch(machine, workload, strategy);
   Plan plan;
   plan.machine = machine;
   plan.workload = workload;
@@ -238,6 +294,8 @@ void change_strategy(Plan& plan, const Strategy& strategy) {
                      strategy.micro_batch == plan.strategy.micro_batch,
                  "the layer table would change");
   plan.strategy = strategy;
+  plan.strategy.shares = without_even(strategy.shares);
+  check_batch(plan.machine, plan.workload, plan.strategy);
   plan.strategy.layers_per_submodel =
       std::min(strategy.layers_per_submodel, plan.workload.model.layers);
   plan.submodels = cut(plan.table, plan.replicas(), plan.strategy);

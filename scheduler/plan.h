@@ -71,10 +71,12 @@ struct Plan {
   std::int64_t hosts() const { return machine.hosts; }
   // Parts of the global batch that are worked on side by side.
   std::int64_t batch_shares() const { return hosts() * replicas(); }
-  // Micro-batches each GPU runs in one step.
-  std::int64_t micro_batches() const {
-    return workload.global_batch / (batch_shares() * strategy.micro_batch);
-  }
+  // Micro-batches a GPU runs in one step: as many as any other, or as Strategy::shares says.
+  std::int64_t micro_batches(std::size_t gpu) const;
+  std::int64_t most_micro_batches() const;  // of the GPU that runs most
+  std::int64_t step_micro_batches() const;  // of all replicas of a host together
+  // Those of the replicas before a GPU's: its own follow them in the host's part of the batch.
+  std::int64_t first_micro_batch(std::size_t gpu) const;
   // Bytes of one boundary activation: [micro_batch, sequence, hidden].
   platform::Bytes boundary_bytes() const;
   // With a tensor split the plan's own table is of a slice: this one is of the whole model.
@@ -114,8 +116,8 @@ Range owned_by_gpu(const Plan& plan, const SubModel& submodel, std::int64_t gpu)
 
 // The plan for one full strategy, whether it fits or not (ask memory.fits()).
 // Errors: Error(bad_input) when the global batch is not batch_shares x micro_batch x a whole
-// number, the tensor split does not come out even, the model can't be planned, or several hosts
-// can't train this way together.
+// number, or not what the shares come to, the tensor split does not come out even, the model can't
+// be planned, or several hosts can't train this way together.
 Plan make_plan(const platform::Machine& machine, const workloads::Workload& workload,
                const Strategy& strategy);
 

@@ -1,6 +1,7 @@
 #include "scheduler/plan_estimate.h"
 
 #include <algorithm>
+#include <map>
 
 #include "scheduler/cost_model.h"
 #include "scheduler/metrics.h"
@@ -16,16 +17,15 @@ constexpr std::int64_t kFewer = 8, kMore = 16;
 // The same plan for a smaller global batch. Its ledger is of no use.
 Plan with_micro_batches(const Plan& plan, std::int64_t micro_batches) {
   Plan shorter = plan;
+  shorter.strategy.shares.clear();
   shorter.workload.global_batch = micro_batches * plan.batch_shares() * plan.strategy.micro_batch;
   return shorter;
 }
 
-// Work of what belongs to the second micro-batch alone: what each further one adds.
-std::vector<TaskCost> of_second_micro_batch(const TaskGraph& graph, std::vector<TaskCost> costs) {
-  for (TaskId task = 0; task < graph.size(); ++task) {
-    if (graph.tasks[task].micro_batch != 1) costs[task] = {};
-  }
-  return costs;
+// Whether a step is so long that a line through shorter ones stands for it. Shorter steps of uneven
+// shares have other proportions.
+bool is_long(const Plan& plan) {
+  return plan.strategy.shares.empty() && plan.most_micro_batches() > kMore;
 }
 
 Seconds line_through(std::int64_t x0, Seconds y0, std::int64_t x1, Seconds y1, std::int64_t x) {
@@ -35,19 +35,35 @@ Seconds line_through(std::int64_t x0, Seconds y0, std::int64_t x1, Seconds y1, s
 
 }  // namespace
 
+std::vector<TaskCost> of_second_micro_batch(const TaskGraph& graph, std::vector<TaskCost> costs,
+                                            const std::set<std::size_t>& gpus) {
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    const Task& work = graph.tasks[task];
+    if (work.micro_batch != 1 || !gpus.contains(work.gpu)) costs[task] = {};
+  }
+  return costs;
+}
+
 Bound estimated_bound(const Plan& plan, const Profile& profile) {
-  const Plan of_two = with_micro_batches(plan, 2);
+  const Plan of_two = with_micro_batches(plan, kMicroBatchesOfSlope);
   const TaskGraph graph = make_step_graph(of_two, 1);
   const auto costs = make_costs(of_two, profile, graph);
-  const auto both = resource_work(of_two.machine, graph, costs);
-  const auto second = resource_work(of_two.machine, graph, of_second_micro_batch(graph, costs));
-  const auto further = static_cast<double>(plan.micro_batches() - 2);
+  auto work = resource_work(of_two.machine, graph, costs);
+  std::map<std::int64_t, std::set<std::size_t>> gpus;  // by their number of micro-batches
+  for (std::size_t g = 0; g < plan.machine.gpus.size(); ++g) {
+    gpus[plan.micro_batches(g)].insert(g);
+  }
+  for (const auto& [micro_batches, some] : gpus) {
+    const auto further = static_cast<double>(micro_batches - kMicroBatchesOfSlope);
+    const auto second =
+        resource_work(of_two.machine, graph, of_second_micro_batch(graph, costs, some));
+    for (std::size_t i = 0; i < work.size(); ++i) work[i] += second[i] * further;
+  }
   Bound bound;
   std::size_t busiest = 0;
-  for (std::size_t i = 0; i < both.size(); ++i) {
-    const Seconds work = both[i] + second[i] * further;
-    if (work <= bound.seconds) continue;
-    bound.seconds = work;
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    if (work[i] <= bound.seconds) continue;
+    bound.seconds = work[i];
     busiest = i;
   }
   bound.by = resource_name(plan.machine, graph, busiest);
@@ -58,7 +74,7 @@ std::vector<Seconds> estimated_steps(const std::vector<const Plan*>& plans,
                                      const Evaluate& evaluate) {
   std::vector<Plan> to_run;
   for (const auto* plan : plans) {
-    if (plan->micro_batches() <= kMore) {
+    if (!is_long(*plan)) {
       to_run.push_back(*plan);
     } else {
       to_run.push_back(with_micro_batches(*plan, kFewer));
@@ -70,10 +86,10 @@ std::vector<Seconds> estimated_steps(const std::vector<const Plan*>& plans,
   std::size_t next = 0;
   for (const auto* plan : plans) {
     const Seconds first = run[next++];
-    if (plan->micro_batches() <= kMore) {
+    if (!is_long(*plan)) {
       steps.push_back(first);
     } else {
-      steps.push_back(line_through(kFewer, first, kMore, run[next++], plan->micro_batches()));
+      steps.push_back(line_through(kFewer, first, kMore, run[next++], plan->most_micro_batches()));
     }
   }
   return steps;
@@ -81,13 +97,14 @@ std::vector<Seconds> estimated_steps(const std::vector<const Plan*>& plans,
 
 std::int64_t estimated_tasks(const Plan& plan) {
   const std::int64_t micro_batches =
-      plan.micro_batches() <= kMore ? plan.micro_batches() : kFewer + kMore;
+      is_long(plan) ? plan.replicas() * (kFewer + kMore) : plan.step_micro_batches();
   // Of a micro-batch: forward, backward and, with activations on the CPU, a copy each way. Of a
   // sub-model: weights twice, gradients, update.
   const std::int64_t of_micro_batch = plan.strategy.activations == ActivationPlace::cpu ? 4 : 2;
   constexpr std::int64_t kOfSubModel = 8;
   const auto submodels = static_cast<std::int64_t>(plan.submodels.size());
-  return plan.gpus() * submodels * (micro_batches * of_micro_batch + kOfSubModel);
+  const std::int64_t of_replicas = micro_batches * plan.strategy.tensor_ways;
+  return submodels * (of_replicas * of_micro_batch + plan.gpus() * kOfSubModel);
 }
 
 }  // namespace offstage::scheduler

@@ -37,6 +37,8 @@ json strategy_to_json(const Strategy& strategy) {
               {"layers_per_submodel", packs},
               {"moments", to_string(strategy.moments)},
               {"clipping", to_string(strategy.clipping)}};
+  // Left out of a plan with even ones, as before there were others.
+  if (!strategy.shares.empty()) object["shares"] = strategy.shares;
   const StrategyRequest unused;
   for_each_knob(strategy, unused, [&object](const char* name, const auto& knob, const auto&) {
     object[name] = knob_to_json(knob);

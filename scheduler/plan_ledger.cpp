@@ -60,14 +60,14 @@ std::vector<ComputeMemory> submodel_memory(const Plan& plan) {
 
 // What compute tasks take on a GPU beside the slots: the temporaries of the largest one alone, and
 // the most that temporaries and kept activations ever take together. Under the `planned` policy
-// that follows from program order; under others any task may meet everything kept.
+// that follows from program order; under others any task may meet everything kept. On a GPU that
+// runs so many micro-batches.
 struct Transients {
   Bytes working, together;
 };
 
-Transients transients(const Plan& plan) {
-  const auto memory = submodel_memory(plan);
-  const std::int64_t micro_batches = plan.micro_batches();
+Transients transients(const Plan& plan, const std::vector<ComputeMemory>& memory,
+                      std::int64_t micro_batches) {
   const std::size_t last = plan.submodels.size() - 1;
   Transients most;
   Bytes live;  // kept so far
@@ -116,7 +116,7 @@ void add_state_line(PoolLedger& pool, const std::string& what, std::int64_t elem
 }
 
 void add_gpu_lines(const Plan& plan, std::size_t gpu, const Transients& most, PoolLedger& pool) {
-  const auto counts = slot_counts(plan);
+  const auto counts = slot_counts(plan, gpu);
   const auto& strategy = plan.strategy;
   pool.lines.push_back(
       slots_line(plan, SlotKind::weights, counts.weights, "weight slots", "weight_slots"));
@@ -140,13 +140,14 @@ void add_gpu_lines(const Plan& plan, std::size_t gpu, const Transients& most, Po
   if (strategy.kept_activations > 0) {
     pool.lines.push_back({"kept activations", most.together - most.working,
                           fmt::format("{} sub-models, {} micro-batches, beyond the working space",
-                                      strategy.kept_activations, plan.micro_batches()),
+                                      strategy.kept_activations, plan.micro_batches(gpu)),
                           "kept_activations"});
   }
 }
 
-void add_host_gradient_lines(const Plan& plan, const std::string& name, PoolLedger& pool) {
-  const auto counts = slot_counts(plan);
+void add_host_gradient_lines(const Plan& plan, std::size_t gpu, PoolLedger& pool) {
+  const auto counts = slot_counts(plan, gpu);
+  const auto& name = plan.machine.gpus[gpu].name;
   const std::uint32_t ring = counts.host_gradients - (counts.tied_gradients ? 1 : 0);
   const bool all = plan.strategy.clipping == Clipping::exact;
   pool.lines.push_back(slots_line(plan, SlotKind::host_gradients, ring, "gradient slots of " + name,
@@ -159,7 +160,7 @@ void add_host_gradient_lines(const Plan& plan, const std::string& name, PoolLedg
 
 // Of one GPU's host activation slots, those in the memory of a socket (slot_pool deals them out).
 std::uint32_t waiting_activations(const Plan& plan, std::size_t gpu, std::size_t socket) {
-  const std::uint32_t all = slot_counts(plan).host_activation;
+  const std::uint32_t all = slot_counts(plan, gpu).host_activation;
   const std::size_t own = plan.machine.gpus[gpu].socket;
   if (plan.strategy.host_memory == HostMemory::near) return socket == own ? all : 0;
   const std::size_t sockets = plan.machine.sockets.size();
@@ -169,7 +170,7 @@ std::uint32_t waiting_activations(const Plan& plan, std::size_t gpu, std::size_t
 
 // What one GPU keeps in the memory of a socket.
 void add_host_lines(const Plan& plan, std::size_t gpu, std::size_t socket, PoolLedger& pool) {
-  const auto counts = slot_counts(plan);
+  const auto counts = slot_counts(plan, gpu);
   const auto& name = plan.machine.gpus[gpu].name;
   const std::int64_t whole = state_bytes(plan.strategy.moments);
   add_state_line(pool, "state of " + name,
@@ -189,13 +190,15 @@ void add_host_lines(const Plan& plan, std::size_t gpu, std::size_t socket, PoolL
     pool.lines.push_back(slots_line(plan, SlotKind::host_nvme, counts.host_nvme,
                                     "NVMe slots of " + name, "nvme_slots"));
   }
-  add_host_gradient_lines(plan, name, pool);
-  const std::int64_t tokens = plan.workload.tokens_per_step() / plan.batch_shares();
+  add_host_gradient_lines(plan, gpu, pool);
+  const std::int64_t tokens =
+      plan.micro_batches(gpu) * plan.strategy.micro_batch * plan.workload.sequence_length;
   pool.lines.push_back({"token ids of " + name, Bytes{tokens * kTokenBytes},
                         fmt::format("{} tokens x {} B", tokens, kTokenBytes), ""});
 }
 
-PoolLedger make_pool(const Plan& plan, const Transients& most, platform::PoolId id) {
+// `most` by GPU.
+PoolLedger make_pool(const Plan& plan, const std::vector<Transients>& most, platform::PoolId id) {
   const auto& machine = plan.machine;
   PoolLedger pool{id, machine.pools[id].name, machine.pools[id].capacity.value, {}};
   for (const auto& reserve : machine.pools[id].reserves) {
@@ -203,7 +206,7 @@ PoolLedger make_pool(const Plan& plan, const Transients& most, platform::PoolId 
   }
   for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
     const auto& name = machine.gpus[gpu].name;
-    if (machine.gpus[gpu].pool == id) add_gpu_lines(plan, gpu, most, pool);
+    if (machine.gpus[gpu].pool == id) add_gpu_lines(plan, gpu, most[gpu], pool);
     for (std::size_t socket = 0; socket < machine.sockets.size(); ++socket) {
       if (machine.sockets[socket].pool == id) add_host_lines(plan, gpu, socket, pool);
     }
@@ -263,8 +266,8 @@ bool uses_weight_slot(const Plan& plan, const SubModel& submodel) {
   return plan.replicas() > 1 || !on_gpu;
 }
 
-SlotCounts slot_counts(const Plan& plan) {
-  const auto micro_batches = static_cast<std::uint32_t>(plan.micro_batches());
+SlotCounts slot_counts(const Plan& plan, std::size_t gpu) {
+  const auto micro_batches = static_cast<std::uint32_t>(plan.micro_batches(gpu));
   const auto submodels = static_cast<std::uint32_t>(plan.submodels.size());
   const auto& strategy = plan.strategy;
   const auto kept = static_cast<std::uint32_t>(strategy.kept_activations);
@@ -301,7 +304,7 @@ Bytes slot_bytes(const Plan& plan, SlotKind kind, std::uint32_t index) {
     case SlotKind::gradients:
       return {largest_shard(plan, all) * plan.replicas() * element.gradient};
     case SlotKind::host_gradients: {
-      const auto counts = slot_counts(plan);
+      const auto counts = slot_counts(plan, 0);  // every GPU has as many of these
       const bool tied = counts.tied_gradients && index + 1 == counts.host_gradients;
       const auto in_ring = [&](const SubModel& s) { return uses_host_ring(plan, s); };
       const std::int64_t elements =
@@ -324,7 +327,12 @@ Bytes slot_bytes(const Plan& plan, SlotKind kind, std::uint32_t index) {
 
 Ledger make_ledger(const Plan& plan) {
   Ledger ledger;
-  const Transients most = transients(plan);
+  const auto memory = submodel_memory(plan);
+  std::vector<Transients> most;
+  for (std::size_t gpu = 0; gpu < plan.machine.gpus.size(); ++gpu) {
+    const bool alike = gpu > 0 && plan.micro_batches(gpu) == plan.micro_batches(gpu - 1);
+    most.push_back(alike ? most.back() : transients(plan, memory, plan.micro_batches(gpu)));
+  }
   for (platform::PoolId id = 0; id < plan.machine.pools.size(); ++id) {
     ledger.pools.push_back(make_pool(plan, most, id));
   }

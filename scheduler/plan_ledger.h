@@ -17,7 +17,7 @@ struct SlotCounts {
   // the embedding's are there too.
   bool tied_gradients = false;
 };
-SlotCounts slot_counts(const Plan& plan);
+SlotCounts slot_counts(const Plan& plan, std::size_t gpu);
 
 // Bytes of one slot. `index` matters for host gradients only (the tied head's is its own size).
 // Precondition: not SlotKind::kept, whose size is the sub-model's (compute_memory).

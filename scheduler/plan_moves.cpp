@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "scheduler/bisection.h"
 #include "scheduler/plan_space.h"
+#include "scheduler/shares.h"
 
 namespace offstage::scheduler {
 namespace {
@@ -114,6 +116,11 @@ std::vector<Strategy> neighbours(const PlanningInput& input, const Strategy& str
   std::vector<Strategy> all;
   add_adjacent(all, strategy, &Strategy::micro_batch,
                open_micro_batches(input, strategy.tensor_ways));
+  for (auto& changed : all) changed.shares = best_shares(input, changed);
+  for (auto& shares : share_moves(input, strategy)) {
+    all.push_back(strategy);
+    all.back().shares = std::move(shares);
+  }
   if (strategy.cuts.empty()) {
     add_adjacent(all, strategy, &Strategy::layers_per_submodel, knobs.packs);
   }

@@ -8,8 +8,8 @@
 namespace offstage::scheduler {
 
 // Strategies one change away from `strategy`, whether they fit or not: the next micro-batch, pack
-// or place; more or fewer slots of a kind, more of all; more or fewer sub-models resident or kept;
-// state and weights exchanged.
+// or place; other shares; more or fewer slots of a kind, more of all; more or fewer sub-models
+// resident or kept; state and weights exchanged.
 std::vector<Strategy> neighbours(const PlanningInput& input, const Strategy& strategy);
 
 // What a change makes room for, or takes the room of: `strategy` with as many sub-models keeping

@@ -6,11 +6,13 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "platform/format.h"
 #include "scheduler/plan_estimate.h"
+#include "scheduler/shares.h"
 
 namespace offstage::scheduler {
 namespace {
@@ -74,6 +76,11 @@ std::string packs_text(const Strategy& strategy) {
   return text;
 }
 
+std::string shares_text(const Strategy& strategy) {
+  if (strategy.shares.empty()) return "even";
+  return fmt::format("[{}]", fmt::join(strategy.shares, ", "));
+}
+
 // Room left in the tightest pool of a kind.
 platform::Bytes room(const Plan& plan, platform::PoolKind kind) {
   platform::Bytes least{std::numeric_limits<std::int64_t>::max()};
@@ -82,6 +89,37 @@ platform::Bytes room(const Plan& plan, platform::PoolKind kind) {
     least = std::min(least, pool.capacity - pool.total());
   }
   return least;
+}
+
+// Of micro-batches, where they could have been uneven.
+std::optional<std::string> explain_shares(const PlanningInput& input,
+                                          const std::vector<Candidate>& candidates,
+                                          const Candidate& winner) {
+  const auto is_plain = [&](const Candidate& candidate) {
+    const auto& strategy = candidate.plan.strategy;
+    return strategy.shares == plain_shares(input, strategy);
+  };
+  const bool any_uneven = std::ranges::any_of(
+      candidates, [](const Candidate& c) { return !c.plan.strategy.shares.empty(); });
+  if (!any_uneven) return std::nullopt;
+  const std::string text = "shares " + shares_text(winner.plan.strategy);
+  if (input.request.shares) return text + ": fixed in the config";
+  const Candidate* other = nullptr;
+  for (const auto& candidate : candidates) {
+    if (is_plain(candidate) == is_plain(winner)) continue;
+    if (other == nullptr || better_witness(candidate, *other)) other = &candidate;
+  }
+  const bool alike = gpus_alike(input.machine);
+  const std::string why = alike ? "the batch does not come out even"
+                                : "micro-batches by what each GPU and its links can do";
+  if (other == nullptr) return fmt::format("{} ({})", text, why);
+  const std::string name = is_plain(winner) ? shares_text(other->plan.strategy) : "even";
+  if (!other->fits) {
+    return fmt::format("{} ({}; {}: does not fit, {})", text, why, name, why_not(*other));
+  }
+  return fmt::format("{} ({}; {}: {} {:+.1f} %)", text, why, name,
+                     other->step ? "simulated" : "at best",
+                     100.0 * (best_time(*other) / best_time(winner) - 1.0));
 }
 
 std::string explain_residency(const PlanningInput& input, const Plan& plan) {
@@ -137,6 +175,7 @@ std::vector<std::string> explain_choice(const PlanningInput& input,
   explain("tensor_ways", request.tensor_ways.has_value() || request.split == Split::batch,
           count(&Strategy::tensor_ways));
   explain("micro_batch", request.micro_batch.has_value(), count(&Strategy::micro_batch));
+  if (const auto text = explain_shares(input, candidates, winner)) reasons.push_back(*text);
   if (!request.cuts) {
     explain("layers_per_submodel", request.layers_per_submodel.has_value(), packs_text);
   }

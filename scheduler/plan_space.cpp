@@ -1,12 +1,14 @@
 #include "scheduler/plan_space.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "platform/error.h"
 #include "scheduler/bisection.h"
+#include "scheduler/shares.h"
 #include "scheduler/strategy_knobs.h"
 #include "scheduler/tensor_split.h"
 #include "workloads/tensor_slice.h"
@@ -43,6 +45,32 @@ std::int64_t sequences_per_replica(const PlanningInput& input, std::int64_t ways
   return batch / replicas;
 }
 
+// Whether a GPU need not have as many sequences as the next: shares are listed, or open and not
+// better even.
+bool deals_unevenly(const PlanningInput& input, std::int64_t ways) {
+  if (!shares_may_differ(input, ways)) return false;
+  const std::int64_t batch = input.workload.global_batch;
+  if (input.request.shares) return true;
+  return batch > gpu_count(input) && (batch % gpu_count(input) != 0 || !gpus_alike(input.machine));
+}
+
+// Micro-batches that make up the batch, at least one for each GPU.
+std::vector<std::int64_t> uneven_micro_batches(const PlanningInput& input) {
+  const auto& request = input.request;
+  const std::int64_t batch = input.workload.global_batch;
+  if (request.micro_batch) return {*request.micro_batch};
+  if (request.shares) {
+    const std::int64_t count =
+        std::accumulate(request.shares->begin(), request.shares->end(), std::int64_t{0});
+    return {std::max<std::int64_t>(1, batch / count)};
+  }
+  std::vector<std::int64_t> micro_batches;
+  for (std::int64_t d = 1; d <= std::min(batch / gpu_count(input), kLargestMicroBatch); ++d) {
+    if (batch % d == 0) micro_batches.push_back(d);
+  }
+  return micro_batches;
+}
+
 // The tensor splits that this machine, model and batch allow.
 std::vector<std::int64_t> open_ways(const PlanningInput& input) {
   const auto& request = input.request;
@@ -52,8 +80,9 @@ std::vector<std::int64_t> open_ways(const PlanningInput& input) {
   std::vector<std::int64_t> open;
   for (std::int64_t ways = 1; ways <= gpu_count(input); ++ways) {
     if (split_obstacle(input.machine, ways) || (ways == 1 && tensor_only)) continue;
-    if (input.workload.global_batch % (gpu_count(input) / ways * input.machine.hosts) != 0)
-      continue;
+    const std::int64_t replicas = gpu_count(input) / ways * input.machine.hosts;
+    const std::int64_t batch = input.workload.global_batch;
+    if (shares_may_differ(input, ways) ? batch < replicas : batch % replicas != 0) continue;
     if (!workloads::sliceable(input.workload.model, ways)) continue;
     open.push_back(ways);
   }
@@ -199,6 +228,7 @@ OpenKnobs open_knobs(const PlanningInput& input) {
 }
 
 std::vector<std::int64_t> open_micro_batches(const PlanningInput& input, std::int64_t ways) {
+  if (deals_unevenly(input, ways)) return uneven_micro_batches(input);
   const std::int64_t sequences = sequences_per_replica(input, ways);
   if (input.request.micro_batch) return {*input.request.micro_batch};
   std::vector<std::int64_t> micro_batches;

@@ -19,7 +19,8 @@ struct OpenKnobs {
 // Errors: Error(bad_input) when the global batch can't be dealt to the GPUs.
 OpenKnobs open_knobs(const PlanningInput& input);
 
-// Micro-batches that deal out the global batch evenly with so many tensor_ways, smallest first.
+// Micro-batches that deal out the global batch with so many tensor_ways, evenly or as best_shares
+// says, smallest first.
 // Errors: Error(bad_input) when none does.
 std::vector<std::int64_t> open_micro_batches(const PlanningInput& input, std::int64_t ways);
 

@@ -12,6 +12,7 @@
 #include "scheduler/plan_moves.h"
 #include "scheduler/plan_reasons.h"
 #include "scheduler/plan_space.h"
+#include "scheduler/shares.h"
 #include "scheduler/strategy_knobs.h"
 
 namespace offstage::scheduler {
@@ -77,9 +78,20 @@ class Search {
       strategy.tensor_ways = ways;
       for (const auto micro_batch : open_micro_batches(input_, ways)) {
         strategy.micro_batch = micro_batch;
-        any_fits = enumerate_places(knobs, strategy) || any_fits;
+        any_fits = enumerate_shares(knobs, strategy) || any_fits;
       }
     }
+  }
+
+  // Those that end together, and nearly even ones, which may fit where the others don't.
+  bool enumerate_shares(const OpenKnobs& knobs, Strategy strategy) {
+    strategy.layers_per_submodel = knobs.packs.front();
+    const auto best = best_shares(input_, strategy);
+    strategy.shares = best;
+    bool any_fits = enumerate_places(knobs, strategy);
+    strategy.shares = plain_shares(input_, strategy);
+    if (strategy.shares != best) any_fits = enumerate_places(knobs, strategy) || any_fits;
+    return any_fits;
   }
 
   bool enumerate_places(const OpenKnobs& knobs, Strategy strategy) {
@@ -301,6 +313,7 @@ std::vector<Strategy> least_strategies(const PlanningInput& input) {
   for (const auto ways : knobs.ways) {
     strategy.tensor_ways = ways;
     strategy.micro_batch = open_micro_batches(input, ways).front();
+    strategy.shares = plain_shares(input, strategy);
     for (const auto pack : knobs.packs) {
       strategy.layers_per_submodel = pack;
       for (const auto place : knobs.places) {

@@ -17,10 +17,13 @@ StepGraphBuilder::StepGraphBuilder(const Plan& plan)
       groups_(static_cast<std::size_t>(plan.replicas())),
       ways_(static_cast<std::size_t>(plan.strategy.tensor_ways)),
       last_(plan.submodels.size() - 1),
-      micro_batches_(static_cast<std::uint32_t>(plan.micro_batches())),
+      most_micro_batches_(static_cast<std::uint32_t>(plan.most_micro_batches())),
       on_cpu_(plan.strategy.activations == ActivationPlace::cpu),
       tied_(plan.submodels.back().borrowed > 0),
       clips_(plan.strategy.clipping == Clipping::exact) {
+  for (std::size_t group = 0; group < groups_; ++group) {
+    micro_batches_.push_back(static_cast<std::uint32_t>(plan.micro_batches(group * ways_)));
+  }
   make_engines();
   make_slots();
   const std::size_t submodels = last_ + 1;
@@ -29,7 +32,7 @@ StepGraphBuilder::StepGraphBuilder(const Plan& plan)
   last_update_.assign(gpus_, std::vector<std::optional<TaskId>>(submodels));
   last_write_ = last_update_;
   last_norm_.resize(gpus_);
-  boundary_.assign(gpus_, std::vector<Occupied>((submodels + 1) * micro_batches_));
+  boundary_.assign(gpus_, std::vector<Occupied>((submodels + 1) * most_micro_batches_));
   host_boundary_ = boundary_;
 }
 
@@ -79,8 +82,8 @@ void StepGraphBuilder::make_engines() {
 }
 
 void StepGraphBuilder::make_slots() {
-  const auto counts = slot_counts(plan_);
   for (std::size_t g = 0; g < gpus_; ++g) {
+    const auto counts = slot_counts(plan_, g);
     const auto add = [&](SlotKind kind, std::uint32_t index) {
       graph_.slots.push_back({kind, slot_pool(plan_, g, kind, index), static_cast<std::uint16_t>(g),
                               index, slot_bytes(plan_, kind, index)});
@@ -104,14 +107,14 @@ void StepGraphBuilder::make_slots() {
 
 // One for every micro-batch of every sub-model that keeps: all of them are full at the turn.
 void StepGraphBuilder::make_kept_slots(std::size_t gpu) {
-  auto& kept = kept_slots_.emplace_back(plan_.submodels.size() * micro_batches_);
+  auto& kept = kept_slots_.emplace_back(plan_.submodels.size() * most_micro_batches_);
   std::uint32_t index = 0;
   for (std::size_t k = 0; k < plan_.submodels.size(); ++k) {
     const auto& submodel = plan_.submodels[k];
     if (!submodel.keeps_activations) continue;
     const auto bytes =
         compute_memory(plan_.table, submodel.first_layer, submodel.end_layer, true).kept;
-    for (std::uint32_t m = 0; m < micro_batches_; ++m) {
+    for (std::uint32_t m = 0; m < micro_batches_of(gpu); ++m) {
       kept[at(k, m)] = static_cast<SlotId>(graph_.slots.size());
       graph_.slots.push_back({SlotKind::kept, slot_pool(plan_, gpu, SlotKind::kept, index),
                               static_cast<std::uint16_t>(gpu), index, bytes});
@@ -184,8 +187,10 @@ void StepGraphBuilder::add_step() {
     fetch_up_to(phase + 1);
     const bool fetches_activations = phase >= last_ && k > 0 && !input_stays(k);
     const auto spare = static_cast<std::uint32_t>(plan_.strategy.spare_activation_slots);
-    for (std::uint32_t m = 0; fetches_activations && m < std::min(spare, micro_batches_); ++m) {
-      for (std::size_t g = 0; g < gpus_; ++g) add_activation_fetch(g, k, m);
+    for (std::uint32_t m = 0; fetches_activations && m < spare; ++m) {
+      for (std::size_t g = 0; g < gpus_; ++g) {
+        if (m < micro_batches_of(g)) add_activation_fetch(g, k, m);
+      }
     }
     fetch_up_to(phase + 1 + ahead);
     if (phase < last_) {
@@ -198,8 +203,9 @@ void StepGraphBuilder::add_step() {
 }
 
 void StepGraphBuilder::add_forward_phase(std::size_t k) {
-  for (std::uint32_t m = 0; m < micro_batches_; ++m) {
+  for (std::uint32_t m = 0; m < most_micro_batches_; ++m) {
     for (std::size_t group = 0; group < groups_; ++group) {
+      if (m >= micro_batches_[group]) continue;
       add_forward(group, k, m);
       if (input_stays(k + 1)) continue;
       for (const std::size_t g : members(group)) add_activation_offload(g, k + 1, m);
@@ -209,7 +215,7 @@ void StepGraphBuilder::add_forward_phase(std::size_t k) {
 
 void StepGraphBuilder::add_forward(std::size_t group, std::size_t k, std::uint32_t m) {
   const auto gpus = members(group);
-  const bool last_micro_batch = m + 1 == micro_batches_;
+  const bool last_micro_batch = m + 1 == micro_batches_[group];
   std::vector<TaskId> predecessors;
   std::vector<SlotUse> uses;
   for (const std::size_t g : gpus) {
@@ -247,10 +253,11 @@ void StepGraphBuilder::add_backward_phase(std::size_t k) {
   const bool fetches_activations = k > 0 && !input_stays(k);
   const auto early = static_cast<std::uint32_t>(plan_.strategy.spare_activation_slots);
   gradients_.assign(gpus_, {});
-  for (std::uint32_t m = 0; m < micro_batches_; ++m) {
+  for (std::uint32_t m = 0; m < most_micro_batches_; ++m) {
     for (std::size_t group = 0; group < groups_; ++group) {
+      if (m >= micro_batches_[group]) continue;
       add_backward(group, k, m);
-      if (!fetches_activations || m + early >= micro_batches_) continue;
+      if (!fetches_activations || m + early >= micro_batches_[group]) continue;
       for (const std::size_t g : members(group)) add_activation_fetch(g, k, m + early);
     }
     // By now its reduce-scatter had a micro-batch's time.
@@ -262,7 +269,7 @@ void StepGraphBuilder::add_backward_phase(std::size_t k) {
 // Reads the gradient of its output, leaves that of its input in the input's own slot.
 void StepGraphBuilder::add_backward(std::size_t group, std::size_t k, std::uint32_t m) {
   const auto gpus = members(group);
-  const bool last_micro_batch = m + 1 == micro_batches_;
+  const bool last_micro_batch = m + 1 == micro_batches_[group];
   const bool has_head = k == last_;
   std::vector<TaskId> predecessors;
   std::vector<SlotUse> uses;

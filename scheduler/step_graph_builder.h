@@ -84,7 +84,7 @@ class StepGraphBuilder {
   std::uint16_t socket_of(SlotId slot) const;
   Task make_task(TaskKind kind, Payload payload, std::size_t gpu, std::size_t submodel) const;
   std::size_t at(std::size_t boundary, std::uint32_t micro_batch) const {
-    return boundary * micro_batches_ + micro_batch;
+    return boundary * most_micro_batches_ + micro_batch;
   }
   // A sub-model's weights come on twice a step. The second time may begin before the first is over,
   // so the two visits are told apart.
@@ -93,6 +93,7 @@ class StepGraphBuilder {
   }
   std::vector<EngineId> collective_engines() const;
   std::vector<EngineId> compute_engines(std::size_t group) const;
+  std::uint32_t micro_batches_of(std::size_t gpu) const { return micro_batches_[gpu / ways_]; }
   // The GPUs that work on a micro-batch together; one, unless there is a tensor split.
   std::vector<std::size_t> members(std::size_t group) const;
   // The GPUs whose shards make up the flat buffer that this GPU has a shard of.
@@ -103,8 +104,9 @@ class StepGraphBuilder {
 
   const Plan& plan_;
   std::size_t gpus_, groups_, ways_;
-  std::size_t last_;  // sub-model: the head
-  std::uint32_t micro_batches_;
+  std::size_t last_;                          // sub-model: the head
+  std::vector<std::uint32_t> micro_batches_;  // by group
+  std::uint32_t most_micro_batches_;
   bool on_cpu_;
   bool tied_;
   bool clips_;

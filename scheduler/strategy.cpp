@@ -33,6 +33,21 @@ void read_packs(const platform::Node& node, StrategyRequest& request) {
   if (request.cuts->empty()) throw packs->error("a list of cuts needs at least one sub-model");
 }
 
+// `auto`, `even`, or the micro-batches of each GPU.
+void read_shares(const platform::Node& node, StrategyRequest& request) {
+  const auto shares = node.find("shares");
+  if (!shares) return;
+  if (!shares->is_sequence()) {
+    if (shares->choice({"auto", "even"}) == "even") request.shares.emplace();
+    return;
+  }
+  request.shares.emplace();
+  for (const auto& item : shares->items()) {
+    request.shares->push_back(item.integer(1, kLargestKnob));
+  }
+  if (request.shares->empty()) throw shares->error("a list of shares needs one for each GPU");
+}
+
 void read_split(const platform::Node& node, StrategyRequest& request) {
   read_count(node, "tensor_ways", 1, kLargestKnob, request.tensor_ways);
   const auto split = node.find("split");
@@ -109,12 +124,29 @@ StrategyRequest read_strategy(const platform::Node& node) {
     return request;
   }
   if (!node.is_map()) throw node.error("must be `auto` or a map of knobs");
-  node.allow_keys({"split", "tensor_ways", "layers_per_submodel", "micro_batch", "weight_slots",
-                   "gradient_slots", "host_gradient_slots", "activations", "spare_activation_slots",
-                   "host_memory", "resident_state", "resident_weights", "kept_activations",
-                   "nvme_state", "nvme_slots", "moments", "clipping", "policy", "submit_ahead"});
+  node.allow_keys({"split",
+                   "tensor_ways",
+                   "layers_per_submodel",
+                   "micro_batch",
+                   "shares",
+                   "weight_slots",
+                   "gradient_slots",
+                   "host_gradient_slots",
+                   "activations",
+                   "spare_activation_slots",
+                   "host_memory",
+                   "resident_state",
+                   "resident_weights",
+                   "kept_activations",
+                   "nvme_state",
+                   "nvme_slots",
+                   "moments",
+                   "clipping",
+                   "policy",
+                   "submit_ahead"});
   read_split(node, request);
   read_packs(node, request);
+  read_shares(node, request);
   read_count(node, "micro_batch", 1, kLargestKnob, request.micro_batch);
   read_count(node, "weight_slots", 1, kMostSlots, request.weight_slots);
   read_count(node, "gradient_slots", 1, kMostSlots, request.gradient_slots);

@@ -44,9 +44,12 @@ struct Strategy {
   std::int64_t layers_per_submodel = 1;
   std::vector<std::int64_t> cuts;
   std::int64_t micro_batch = 1;  // sequences a GPU works on at once
-  int weight_slots = 2;          // sub-models' weights a GPU holds at once
-  int gradient_slots = 1;        // sub-models' gradients a GPU holds at once
-  int host_gradient_slots = 2;   // sub-models' gradients waiting for the optimizer
+  // Micro-batches of each GPU in a step, at least one; empty: equally many. Uneven ones need the
+  // batch split on one host.
+  std::vector<std::int64_t> shares;
+  int weight_slots = 2;         // sub-models' weights a GPU holds at once
+  int gradient_slots = 1;       // sub-models' gradients a GPU holds at once
+  int host_gradient_slots = 2;  // sub-models' gradients waiting for the optimizer
   ActivationPlace activations = ActivationPlace::gpu;
   // With activations on the CPU: boundary activations a GPU has room for beyond the one of each
   // micro-batch, so that fetches run ahead.
@@ -75,6 +78,7 @@ struct StrategyRequest {
   std::optional<std::int64_t> layers_per_submodel;
   std::optional<std::vector<std::int64_t>> cuts;
   std::optional<std::int64_t> micro_batch;
+  std::optional<std::vector<std::int64_t>> shares;  // empty: even ones are asked for
   std::optional<int> weight_slots;
   std::optional<int> gradient_slots;
   std::optional<int> host_gradient_slots;

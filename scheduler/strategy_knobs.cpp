@@ -12,6 +12,7 @@ Strategy fixed_knobs(const StrategyRequest& request) {
   });
   if (request.layers_per_submodel) strategy.layers_per_submodel = *request.layers_per_submodel;
   if (request.cuts) strategy.cuts = *request.cuts;
+  if (request.shares) strategy.shares = *request.shares;
   strategy.moments = request.moments;
   strategy.clipping = request.clipping;
   return strategy;
@@ -23,6 +24,7 @@ StrategyRequest every_knob(const Strategy& strategy) {
                 [](const char*, const auto& knob, auto& fixed) { fixed = knob; });
   request.layers_per_submodel = strategy.layers_per_submodel;
   if (!strategy.cuts.empty()) request.cuts = strategy.cuts;
+  request.shares = strategy.shares;
   request.moments = strategy.moments;
   request.clipping = strategy.clipping;
   return request;
@@ -39,8 +41,9 @@ bool fixes_every_knob(const StrategyRequest& request) {
 
 std::string key_of(const Strategy& strategy) {
   std::string key =
-      fmt::format("{}|{}|{}|{}", strategy.layers_per_submodel, fmt::join(strategy.cuts, ","),
-                  static_cast<int>(strategy.moments), static_cast<int>(strategy.clipping));
+      fmt::format("{}|{}|{}|{}|{}", strategy.layers_per_submodel, fmt::join(strategy.cuts, ","),
+                  fmt::join(strategy.shares, ","), static_cast<int>(strategy.moments),
+                  static_cast<int>(strategy.clipping));
   const StrategyRequest unused;
   for_each_knob(strategy, unused, [&key](const char*, const auto& knob, const auto&) {
     key += fmt::format("|{}", static_cast<std::int64_t>(knob));

@@ -7,7 +7,7 @@
 namespace offstage::scheduler {
 
 // Calls visit(name, strategy.knob, request.knob) for every knob that the planner may choose, but
-// for the cuts, which are one of two fields.
+// for the cuts, which are one of two fields, and the shares, which most plans have not.
 template <typename S, typename R, typename Visit>
 void for_each_knob(S& strategy, R& request, const Visit& visit) {
   visit("tensor_ways", strategy.tensor_ways, request.tensor_ways);

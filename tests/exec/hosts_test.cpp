@@ -148,7 +148,7 @@ TEST_CASE("two hosts with a GPU each have the bits of one host with two", "[exec
       const auto work = workload(model, 8);
       const Plan alone = scheduler::make_plan(machine_of(1, 2, 1), work, chosen);
       const Plan together = scheduler::make_plan(machine_of(2, 1, 1), work, chosen);
-      CHECK(together.micro_batches() == alone.micro_batches());
+      CHECK(together.micro_batches(0) == alone.micro_batches(0));
       const Outcome expected = run(alone, config, 3);
       const auto outcomes = train_on(2, together, config, 3);
       for (const Outcome& outcome : outcomes) {

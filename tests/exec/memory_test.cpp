@@ -24,7 +24,7 @@ struct Case {
   Strategy strategy;
 };
 
-std::vector<Case> ten_cases() {
+std::vector<Case> cases() {
   const auto gpt2 = byte_model(gpt2_model()), gpt2_untied = untied(gpt2);
   const auto llama = byte_model(llama_model(false)), llama_tied = byte_model(llama_model(true));
   const auto qwen2 = byte_model(qwen_model());
@@ -48,6 +48,14 @@ std::vector<Case> ten_cases() {
          s.micro_batch = 2;
          s.activations = ActivationPlace::cpu;
        })},
+      {"three micro-batches on one GPU, one on the other", 2, 1, gpt2, 4, strategy([](Strategy& s) {
+         s.shares = {3, 1};
+       })},
+      {"unequal shares that wait on the CPU or are kept", 2, 1, llama, 8, strategy([](Strategy& s) {
+         s.shares = {2, 6};
+         s.activations = ActivationPlace::cpu;
+         s.kept_activations = 1;
+       })},
       {"four GPUs", 4, 1, llama, 8, strategy([](Strategy& s) { s.weight_slots = 3; })},
       {"four GPUs on two sockets", 4, 2, gpt2_untied, 16, strategy([](Strategy& s) {
          s.micro_batch = 2;
@@ -61,7 +69,7 @@ TEST_CASE("a training takes what its plan says, pool by pool", "[exec]") {
   // The ledger adds up slots, state and the working set of the largest pass; every byte of these is
   // allocated, and each pass runs alone on its GPU, so that measured and planned are equal.
   const TextFile text(2000);
-  for (const Case& c : ten_cases()) {
+  for (const Case& c : cases()) {
     INFO(c.name);
     const Plan plan = make_plan(offstage::testing::bare_machine(c.gpus, c.sockets),
                                 workload(c.model, c.global_batch), c.strategy);

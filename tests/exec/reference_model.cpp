@@ -150,7 +150,8 @@ std::vector<float> flat_gradient(const Tensor& parameter) {
 
 StepResult reference_step(const workloads::LayerTable& table, const LayerArrays& weights,
                           const std::vector<MicroBatch>& batches,
-                          const std::vector<std::size_t>& rounded) {
+                          const std::vector<std::size_t>& rounded,
+                          std::optional<std::int64_t> step_tokens) {
   Whole whole;
   whole.rounded = rounded;
   std::vector<Parameters>& layers = whole.layers;
@@ -164,7 +165,8 @@ StepResult reference_step(const workloads::LayerTable& table, const LayerArrays&
                                         .clone()
                                         .requires_grad_()
                                   : layers.back().at("lm_head.weight");
-  const auto all_tokens = static_cast<std::int64_t>(batches.size() * batches[0].inputs.size());
+  const auto all_tokens =
+      step_tokens.value_or(static_cast<std::int64_t>(batches.size() * batches[0].inputs.size()));
   StepResult result;
   for (const MicroBatch& batch : batches) {
     const Tensor loss = model_loss(table, whole, batch);

@@ -59,9 +59,9 @@ class Reference {
     return all;
   }
 
-  static void add(const std::vector<float>& from, float scale, std::vector<float>& to) {
+  static void add(const std::vector<float>& from, std::vector<float>& to) {
     for (std::size_t i = 0; i < from.size(); ++i) {
-      to[i] += scale * from[i];
+      to[i] += from[i];
     }
   }
 
@@ -69,13 +69,14 @@ class Reference {
     std::vector<MicroBatch> batches;
     const auto length = static_cast<std::size_t>(plan_.workload.sequence_length);
     const std::int64_t rows = plan_.strategy.micro_batch;
-    for (std::int64_t m = 0; m < plan_.micro_batches(); ++m) {
+    const auto place = static_cast<std::size_t>(gpu);
+    for (std::int64_t m = 0; m < plan_.micro_batches(place); ++m) {
       auto& batch = batches.emplace_back();
       batch.inputs.resize(static_cast<std::size_t>(rows) * length);
       batch.targets.resize(batch.inputs.size());
       for (std::int64_t row = 0; row < rows; ++row) {
         const std::size_t begin = static_cast<std::size_t>(row) * length;
-        sampler_.sequence(step, (gpu * plan_.micro_batches() + m) * rows + row,
+        sampler_.sequence(step, (plan_.first_micro_batch(place) + m) * rows + row,
                           std::span(batch.inputs).subspan(begin, length),
                           std::span(batch.targets).subspan(begin, length));
       }
@@ -120,24 +121,21 @@ class Reference {
     }
     std::vector<float> tied;
     double loss = 0.0;
-    // reference_step divides by the tokens it sees, a GPU's. The number of GPUs is a power of two,
-    // so that dividing by it afterwards is exact.
-    const auto share = 1.0F / static_cast<float>(plan_.gpus());
     for (std::int64_t gpu = 0; gpu < plan_.gpus(); ++gpu) {
-      const StepResult result =
-          reference_step(plan_.table, weights, batches(step, gpu), rounded_layers());
+      const StepResult result = reference_step(plan_.table, weights, batches(step, gpu),
+                                               rounded_layers(), plan_.workload.tokens_per_step());
       for (std::size_t layer = 0; layer < gradients.size(); ++layer) {
-        add(result.gradients[layer], share, gradients[layer]);
+        add(result.gradients[layer], gradients[layer]);
       }
       tied.resize(result.tied_gradient.size());
-      add(result.tied_gradient, share, tied);
+      add(result.tied_gradient, tied);
       loss += result.loss;
     }
     for (auto& layer : gradients) {
       round(layer);
     }
     round(tied);
-    add(tied, 1.0F, gradients.front());
+    add(tied, gradients.front());
     round(gradients.front());
     update(step + 1, joined(gradients));
     return loss / static_cast<double>(plan_.workload.tokens_per_step());

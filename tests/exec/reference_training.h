@@ -13,7 +13,6 @@ namespace offstage::exec::testing {
 // GPU 0 upwards; then clipping and the optimizer kernel, over all parameters at once. Of the plan
 // it takes the model and the batch; the shards, for the order of the norm; the precisions; in bf16,
 // the cuts, where activations are rounded (reference_training.cpp says what else is).
-// The number of GPUs is a power of two.
 Outcome reference_training(const scheduler::Plan& plan, const scheduler::TrainConfig& config,
                            std::int64_t steps);
 

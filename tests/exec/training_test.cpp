@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,33 @@ TEST_CASE("a training in sub-models equals that of the model as one piece", "[ex
                                                  s.layers_per_submodel = layers;
                                                  s.micro_batch = 2;
                                                }));
+        const Outcome ours = run(plan, config, kSteps);
+        const Outcome reference = reference_training(plan, config, kSteps);
+        CHECK(ours.losses == reference.losses);
+        CHECK(differing(ours.weights, reference.weights) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("a training whose GPUs have unequal shares equals that of the model as one piece",
+          "[exec]") {
+  const TextFile text(2000);
+  const auto config = train_config(text);
+  const std::vector<std::vector<std::int64_t>> shares{{3, 1}, {1, 3}, {2, 1, 1}, {1, 4, 2, 1}};
+  for (const auto& each : shares) {
+    const auto gpus = static_cast<int>(each.size());
+    const std::int64_t micro_batches = std::accumulate(each.begin(), each.end(), std::int64_t{0});
+    for (const auto& model : models()) {
+      for (const auto place : {ActivationPlace::gpu, ActivationPlace::cpu}) {
+        INFO(model.name << (model.tied_embeddings ? ", tied" : "") << " on " << gpus
+                        << " GPUs, activations on the " << to_string(place));
+        const Plan plan = scheduler::make_plan(
+            bare_machine(gpus), workload(model, 2 * micro_batches), strategy([&](Strategy& s) {
+              s.micro_batch = 2;
+              s.shares = each;
+              s.activations = place;
+            }));
         const Outcome ours = run(plan, config, kSteps);
         const Outcome reference = reference_training(plan, config, kSteps);
         CHECK(ours.losses == reference.losses);

@@ -76,8 +76,8 @@ std::vector<TaskId> network_order(const Plan& plan, const TaskGraph& graph, unsi
 TEST_CASE("several hosts share the batch, and a plan is one host's", "[scheduler][unit]") {
   // 8 sequences on 2 GPUs of each of 2 hosts: 2 for each GPU, as for 4 GPUs of one host.
   const Plan alone = plan_of(1), together = plan_of(2);
-  CHECK(alone.micro_batches() == 4);
-  CHECK(together.micro_batches() == 2);
+  CHECK(alone.micro_batches(0) == 4);
+  CHECK(together.micro_batches(0) == 2);
   CHECK(together.workload.tokens_per_step() == alone.workload.tokens_per_step());
   CHECK(plan_hash(alone) != plan_hash(together));
   CHECK(plan_hash(together) != plan_hash(plan_of(4)));

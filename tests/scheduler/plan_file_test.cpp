@@ -1,6 +1,8 @@
 #include "scheduler/plan_file.h"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -17,7 +19,7 @@ using platform::Document;
 const char* const kModel = R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"],
   "n_layer": 4, "n_embd": 8, "n_head": 2, "vocab_size": 100, "n_positions": 16})";
 
-Plan sample_plan() {
+Plan sample_plan(const std::vector<std::int64_t>& shares = {}) {
   const std::string text = std::string("{\"model\": ") + kModel +
                            ", \"sequence_length\": 16, \"global_batch\": 8, \"precision\": "
                            "\"bf16\", \"optimizer\": \"adamw\"}";
@@ -26,6 +28,7 @@ Plan sample_plan() {
   machine.reference = "\"small\"";
   Strategy strategy;
   strategy.micro_batch = 2;
+  strategy.shares = shares;
   strategy.layers_per_submodel = 3;
   strategy.activations = ActivationPlace::cpu;
   auto plan = make_plan(machine, workload, strategy);
@@ -45,6 +48,20 @@ TEST_CASE("a plan survives its file", "[scheduler][unit]") {
   CHECK(plan_hash(again) == plan_hash(plan));
   CHECK(again.reasons == plan.reasons);
   CHECK(file["plan_hash"].get<std::string>().size() == 32);
+}
+
+TEST_CASE("a plan with unequal shares lists them, and one with equal ones is as it was",
+          "[scheduler][unit]") {
+  // 8 sequences are 4 micro-batches of 2.
+  const auto plan = sample_plan({3, 1});
+  const auto file = plan_to_json(plan);
+  CHECK(file["strategy"]["shares"] == json({3, 1}));
+  const auto again = read_back(file);
+  CHECK(again.strategy.shares == plan.strategy.shares);
+  CHECK(plan_hash(again) == plan_hash(plan));
+  CHECK(plan_hash(plan) != plan_hash(sample_plan({1, 3})));
+  CHECK(plan_hash(sample_plan({2, 2})) == plan_hash(sample_plan()));
+  CHECK_FALSE(plan_to_json(sample_plan({2, 2}))["strategy"].contains("shares"));
 }
 
 TEST_CASE("a plan file is told from a run config", "[scheduler][unit]") {

@@ -29,7 +29,7 @@ TEST_CASE("a model is cut into embedding, packs of blocks, and head", "[schedule
   CHECK(plan.submodels[3].parameters == 872);
   CHECK(plan.submodels[4].parameters == 16);
   CHECK(plan.parameters() == 928 + 5 * 872 + 16);
-  CHECK(plan.micro_batches() == 2);  // 8 sequences / (2 GPUs x 2)
+  CHECK(plan.micro_batches(0) == 2);  // 8 sequences / (2 GPUs x 2)
 }
 
 TEST_CASE("a tied head borrows the word embedding and owns the rest", "[scheduler][unit]") {

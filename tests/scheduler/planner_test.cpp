@@ -130,13 +130,15 @@ TEST_CASE("planning is deterministic", "[scheduler][unit]") {
   CHECK(a.step == b.step);
 }
 
-TEST_CASE("a batch that can't be dealt to the GPUs is refused with the nearest that can",
+TEST_CASE("a batch that can't be dealt in equal shares is refused with the nearest that can",
           "[scheduler][unit]") {
   const auto machine = roomy_machine();
   auto workload = small_workload(4, true);
   workload.global_batch = 7;
   const auto profile = exact_profile();
-  CHECK_THROWS_WITH(choose_plan({machine, workload, profile, {}}, bounds),
+  StrategyRequest even;
+  even.shares.emplace();
+  CHECK_THROWS_WITH(choose_plan({machine, workload, profile, even}, bounds),
                     Catch::Contains("global_batch 7") && Catch::Contains("6 and 8"));
 }
 

@@ -59,7 +59,7 @@ std::map<TaskKind, int> count_kinds(const TaskGraph& graph) {
 TEST_CASE("in a pure tensor split all GPUs work on every micro-batch and nothing is gathered",
           "[scheduler][unit]") {
   const Plan plan = plan_of(2, 2);
-  CHECK(plan.micro_batches() == 8);  // 8 sequences in one group
+  CHECK(plan.micro_batches(0) == 8);  // 8 sequences in one group
   const auto graph = make_step_graph(plan, 1);
   auto counts = count_kinds(graph);
   // Sub-models: embedding, 2 blocks, head, which has no forward of its own.
@@ -77,7 +77,7 @@ TEST_CASE("in a pure tensor split all GPUs work on every micro-batch and nothing
 TEST_CASE("in a mix the ranks' slices are gathered from the groups", "[scheduler][unit]") {
   const Plan plan = plan_of(4, 2);
   CHECK(plan.replicas() == 2);
-  CHECK(plan.micro_batches() == 4);
+  CHECK(plan.micro_batches(0) == 4);
   // A rank's block: 1 head of 4. c_attn 8 x 12 + 12, c_proj 4 x 8 + 8, feed-forward 8 x 16 + 16 and
   // 16 x 8 + 8, two norms of 16: 460 elements.
   CHECK(plan.submodels[1].parameters == 460);

@@ -59,7 +59,7 @@ TEST_CASE("the ledger is the simulated peak of every pool, on 500 random strateg
   INFO("seed " << seed);
   Draw draw(seed);
   // How many plans had the parts that are easily forgotten.
-  int uneven = 0, nvme = 0, clipped = 0, experts = 0, kept = 0;
+  int uneven = 0, shared = 0, nvme = 0, clipped = 0, experts = 0, kept = 0;
   for (int i = 0; i < 500; ++i) {
     const Plan plan = draw_plan(draw, PolicyKind::planned);
     const auto peaks = simulated_peaks(plan);
@@ -69,12 +69,13 @@ TEST_CASE("the ledger is the simulated peak of every pool, on 500 random strateg
       CHECK(pool.total().value == peaks[pool.pool].value);
     }
     uneven += plan.strategy.cuts.size() > 1 ? 1 : 0;
+    shared += plan.strategy.shares.empty() ? 0 : 1;
     nvme += plan.strategy.nvme_state > 0 ? 1 : 0;
     clipped += plan.strategy.clipping == scheduler::Clipping::exact ? 1 : 0;
     experts += plan.workload.model.experts ? 1 : 0;
     kept += plan.strategy.kept_activations > 0 ? 1 : 0;
   }
-  CHECK(std::min({uneven, nvme, clipped, experts, kept}) > 20);
+  CHECK(std::min({uneven, shared, nvme, clipped, experts, kept}) > 20);
 }
 
 TEST_CASE("under policies that leave program order no pool exceeds its ledger", "[sim]") {

@@ -38,6 +38,15 @@ std::vector<std::int64_t> draw_cuts(Draw& draw, std::int64_t layers) {
   return cuts;
 }
 
+// One micro-batch for each GPU, every further one for any of them.
+std::vector<std::int64_t> draw_shares(Draw& draw, std::int64_t micro_batches, std::int64_t gpus) {
+  std::vector<std::int64_t> shares(static_cast<std::size_t>(gpus), 1);
+  for (std::int64_t left = micro_batches - gpus; left > 0; --left) {
+    ++shares[static_cast<std::size_t>(draw(0, gpus - 1))];
+  }
+  return shares;
+}
+
 }  // namespace
 
 std::int64_t Draw::operator()(std::int64_t low, std::int64_t high) {
@@ -81,6 +90,11 @@ Strategy draw_strategy(Draw& draw, const platform::Machine& machine,
   left -= strategy.resident_weights;
   strategy.nvme_slots = static_cast<int>(draw(1, 3));
   if (!machine.drives.empty() && draw.one_in(4)) strategy.nvme_state = draw.few(left);
+  const auto gpus = static_cast<std::int64_t>(machine.gpus.size());
+  const std::int64_t micro_batches = workload.global_batch / strategy.micro_batch;
+  if (micro_batches > gpus && gpus > 1 && draw.one_in(3)) {
+    strategy.shares = draw_shares(draw, micro_batches, gpus);
+  }
   return strategy;
 }
 

@@ -27,7 +27,7 @@ class Draw {
   std::mt19937 random_;
 };
 
-// Every knob the planner chooses: equal packs or uneven cuts, micro-batch, slots, places,
+// Every knob the planner chooses: equal packs or uneven cuts, micro-batch, shares, slots, places,
 // residency, NVMe where there are drives. What results fits or not.
 // Precondition: the global batch is a multiple of the number of GPUs.
 Strategy draw_strategy(Draw& draw, const platform::Machine& machine,
