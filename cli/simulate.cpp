@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@
 #include "cli/assumptions.h"
 #include "cli/command.h"
 #include "cli/data_folder.h"
+#include "cli/lost_gpu.h"
 #include "cli/metrics_report.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
@@ -197,6 +199,14 @@ int run(const SimulateOptions& options) {
   if (!options.report.empty()) {
     report::write_page(plan_page(result.plan, &simulated, profile), options.report);
   }
+  json object = to_json(result.plan, simulated, options);
+  std::string text = to_text(result.plan, simulated);
+  if (question.config.disturbances.lost_gpu) {
+    const LostGpuCost cost =
+        cost_of_lost_gpu(question, simulated.metrics.step, directories, options.steps);
+    object["lost_gpu"] = lost_gpu_json(cost);
+    text += describe_lost_gpu(cost);
+  }
   write_trace(options, result.plan.machine,
               {.graph = simulated.graph,
                .trace = simulated.trace,
@@ -204,13 +214,11 @@ int run(const SimulateOptions& options) {
                .first_step = 0,
                .offset = {}},
               scheduler::plan_hash(result.plan));
-  json object = to_json(result.plan, simulated, options);
-  std::string text = to_text(result.plan, simulated);
   if (const auto comparison = compare_with_reference(options, result.plan.machine, simulated)) {
     object["reference"] = to_json(*comparison);
     text += to_text(*comparison);
   }
-  print_answer(options, object, text, result.plan.machine, profile);
+  print_answer(options, std::move(object), text, result.plan.machine, profile);
   return kDone;
 }
 

@@ -1,11 +1,16 @@
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/companion.h"
@@ -19,12 +24,16 @@
 #include "platform/document.h"
 #include "platform/error.h"
 #include "platform/format.h"
+#include "scheduler/lost_gpu.h"
 #include "scheduler/plan_file.h"
 
 // offstage train: makes the plan, or takes one, predicts its step time, and has offstage-exec carry
 // it out.
 namespace offstage::cli {
 namespace {
+
+// A machine that loses more than this has another fault.
+constexpr std::size_t kMostLostGpus = 3;
 
 struct TrainOptions {
   CommonOptions common;
@@ -95,30 +104,35 @@ Question read_inputs(const TrainOptions& options, const scheduler::DataDirectori
   return planned;
 }
 
-int run(const TrainOptions& options) {
-  const auto directories = data_directories(find_data_folder(options.common.data));
-  const Question question = read_inputs(options, directories);
-  require_companion();
-  if (!options.report.empty()) report::require_writable(options.report);
+// A plan in a file, and what was predicted for it.
+struct PlanInHand {
+  std::string file, hash;
+  platform::Seconds step;
+  scheduler::Plan plan;
+  std::unique_ptr<TemporaryFile> temporary;  // the file, when nobody wants to keep it
+};
+
+PlanInHand make_plan(const Question& question, const std::string& file, const std::string& out) {
   const scheduler::PlanningResult result = answer(question);
   require_fit(result.plan.memory);
-
-  std::optional<TemporaryFile> temporary;
-  std::string plan_file = options.plan;
-  if (plan_file.empty()) {
-    if (options.out.empty()) temporary.emplace(".plan.json");
-    plan_file = temporary ? temporary->path() : options.out;
-    scheduler::write_plan(result.plan, plan_file);
-  } else if (!options.out.empty()) {
-    scheduler::write_plan(result.plan, options.out);
+  PlanInHand plan{file, scheduler::plan_hash(result.plan), result.step, result.plan, {}};
+  if (!out.empty()) scheduler::write_plan(result.plan, out);
+  if (file.empty()) {
+    if (out.empty()) plan.temporary = std::make_unique<TemporaryFile>(".plan.json");
+    plan.file = plan.temporary ? plan.temporary->path() : out;
+    if (plan.temporary) scheduler::write_plan(result.plan, plan.file);
   }
-  say(fmt::format("offstage: training plan {}, predicted step time {}",
-                  scheduler::plan_hash(result.plan), platform::to_text(result.step)));
+  say(fmt::format("offstage: training plan {}, predicted step time {}", plan.hash,
+                  platform::to_text(result.step)));
+  return plan;
+}
 
+std::vector<std::string> arguments_of(const TrainOptions& options, const PlanInHand& plan,
+                                      const scheduler::DataDirectories& directories) {
   std::vector<std::string> arguments{"train",
                                      options.config,
                                      "--plan",
-                                     plan_file,
+                                     plan.file,
                                      "--catalog",
                                      directories.catalog,
                                      "--models",
@@ -126,30 +140,91 @@ int run(const TrainOptions& options) {
                                      "--profiles",
                                      directories.profiles,
                                      "--predicted-step-s",
-                                     fmt::to_string(result.step.value)};
-  // What the report is made of, kept only where it was asked for by itself.
-  std::optional<TemporaryFile> own_trace, summary;
-  std::string trace = options.trace;
-  if (!options.report.empty()) {
-    summary.emplace(".summary.json");
-    arguments.insert(arguments.end(), {"--summary", summary->path()});
-    if (trace.empty()) trace = own_trace.emplace(".trace.json").path();
-  }
+                                     fmt::to_string(plan.step.value)};
   if (options.steps) arguments.insert(arguments.end(), {"--steps", fmt::to_string(*options.steps)});
-  if (!trace.empty()) arguments.insert(arguments.end(), {"--trace", trace});
-  if (options.restart) arguments.emplace_back("--restart");
   if (options.common.json) arguments.emplace_back("--json");
-  const int status = run_companion(arguments);
-  // Of several hosts, the first one tells.
-  if (status == kDone && summary && std::filesystem::file_size(summary->path()) > 0) {
-    report::write_page(train_page({.plan = result.plan,
-                                   .profile = question.config.profile,
-                                   .predicted_step = result.step,
-                                   .trace_file = trace,
-                                   .summary_file = summary->path()}),
-                       options.report);
+  return arguments;
+}
+
+// What a report is made of: the run's trace, kept only where it was asked for by itself, and its
+// answer.
+class ReportInputs {
+ public:
+  explicit ReportInputs(const TrainOptions& options) : options_(options), trace_(options.trace) {
+    if (options.report.empty()) return;
+    summary_.emplace(".summary.json");
+    if (trace_.empty()) trace_ = own_trace_.emplace(".trace.json").path();
   }
-  return status;
+
+  void ask(std::vector<std::string>& arguments) const {
+    if (summary_) arguments.insert(arguments.end(), {"--summary", summary_->path()});
+    if (!trace_.empty()) arguments.insert(arguments.end(), {"--trace", trace_});
+  }
+
+  // Of several hosts, the first one tells.
+  void write(const PlanInHand& plan, const scheduler::Profile& profile) const {
+    if (!summary_ || std::filesystem::file_size(summary_->path()) == 0) return;
+    report::write_page(train_page({.plan = plan.plan,
+                                   .profile = profile,
+                                   .predicted_step = plan.step,
+                                   .trace_file = trace_,
+                                   .summary_file = summary_->path()}),
+                       options_.report);
+  }
+
+ private:
+  const TrainOptions& options_;
+  std::string trace_;
+  std::optional<TemporaryFile> own_trace_, summary_;
+};
+
+// The GPU that ended a run, as the companion reported it: JSON on one line.
+std::optional<std::string> read_loss(const TemporaryFile& report) {
+  std::ifstream in(report.path());
+  std::string line;
+  if (!std::getline(in, line) || line.empty()) return std::nullopt;
+  return line;
+}
+
+// Trains; when a GPU fails and there are checkpoints, plans for the others and goes on.
+int train(const TrainOptions& options, Question question, PlanInHand plan,
+          const scheduler::DataDirectories& directories) {
+  const bool goes_on = question.config.train->checkpoint && question.config.machine.hosts == 1;
+  std::vector<std::string> lost;
+  const ReportInputs inputs(options);
+  while (true) {
+    auto arguments = arguments_of(options, plan, directories);
+    inputs.ask(arguments);
+    if (options.restart && lost.empty()) arguments.emplace_back("--restart");
+    for (const std::string& loss : lost) arguments.insert(arguments.end(), {"--lost", loss});
+    const bool last =
+        !goes_on || lost.size() == kMostLostGpus || question.config.machine.gpus.size() == 1;
+    const TemporaryFile report(".lost.json");
+    if (!last) arguments.insert(arguments.end(), {"--report-lost", report.path()});
+    const int status = run_companion(arguments);
+    if (status == kDone) inputs.write(plan, question.config.profile);
+    const auto loss = read_loss(report);
+    if (status == kDone || !loss) return status;
+    lost.push_back(*loss);
+    const std::string gpu = nlohmann::json::parse(*loss).at("gpu");
+    say(fmt::format("offstage: {} is lost; planning for the other {}", gpu,
+                    question.config.machine.gpus.size() - 1));
+    question = {scheduler::without_gpu(question.config, gpu, directories), {}};
+    plan = make_plan(question, "", "");
+  }
+}
+
+int run(const TrainOptions& options) {
+  const auto directories = data_directories(find_data_folder(options.common.data));
+  Question question = read_inputs(options, directories);
+  require_companion();
+  if (!options.report.empty()) report::require_writable(options.report);
+  PlanInHand plan = make_plan(question, options.plan, options.out);
+  if (!options.plan.empty()) {
+    // What a plan for fewer GPUs may change is what the config leaves open.
+    question.config.strategy = read_question(options.config, directories).config.strategy;
+  }
+  return train(options, std::move(question), std::move(plan), directories);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "exec/gpu_lost.h"
 #include "platform/error.h"
 
 namespace offstage::exec {
@@ -278,7 +279,9 @@ bool StreamBackend::look_at(Line& line) {
     try {
       line.front_reached = streams_.reached(marks_[task].end);
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{}: {}", graph_.describe(task), error.what()));
+      // A stream that came to grief: its GPU does nothing more for this program.
+      throw GpuLost(graph_.engines[graph_.task_engines(task).front()].device,
+                    fmt::format("{}: {}", graph_.describe(task), error.what()));
     }
   }
   return line.front_reached && all_delivered(graph_.predecessors(task));

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "exec/gpu_lost.h"
 #include "exec/host_group.h"
 #include "exec/pretrained.h"
 #include "exec/signal_watch.h"
@@ -37,18 +38,22 @@ struct TrainRequest {
   std::string config;  // the run config: its `train` section says on what, and how long
   std::string plan;    // the plan file
   scheduler::DataDirectories directories;
-  std::optional<std::int64_t> steps;      // instead of the config's
-  std::optional<std::string> trace;       // Chrome trace to write
-  std::optional<std::string> summary;     // file for the same JSON object
-  std::optional<Seconds> predicted_step;  // shown beside the measured one
-  bool restart = false;                   // sets an earlier run aside
-  bool json = false;                      // one JSON object on stdout, else text
+  std::optional<std::int64_t> steps;       // instead of the config's
+  std::optional<std::string> trace;        // Chrome trace to write
+  std::optional<std::string> summary;      // file for the same JSON object
+  std::optional<Seconds> predicted_step;   // shown beside the measured one
+  bool restart = false;                    // sets an earlier run aside
+  std::vector<std::string> lost;           // GPUs lost before, in JSON
+  std::optional<std::string> report_lost;  // file that says which GPU ended this run
+  bool json = false;                       // one JSON object on stdout, else text
 };
 
 struct Inputs {
   scheduler::Plan plan;
   scheduler::Profile profile;
   scheduler::TrainConfig train;
+  std::optional<scheduler::LostGpu> lose;
+  std::vector<LossOfGpu> lost;
 };
 
 Inputs load(const TrainRequest& request) {
@@ -60,7 +65,16 @@ Inputs load(const TrainRequest& request) {
   // A plan file is a run config too, and names the machine it was made for.
   const auto planned = load_run_config(request.plan, request.directories);
   Inputs inputs{scheduler::read_plan(platform::Document::load(request.plan), planned.machine),
-                planned.profile, *config.train};
+                planned.profile,
+                *config.train,
+                {},
+                {}};
+  for (const std::string& loss : request.lost) {
+    inputs.lost.push_back(loss_from(nlohmann::json::parse(loss)));
+  }
+  if (inputs.lost.empty()) {
+    inputs.lose = config.disturbances.lost_gpu;
+  }
   const workloads::Workload& asked = config.workload;
   const workloads::Workload& had = inputs.plan.workload;
   if (asked.model_config != had.model_config || asked.sequence_length != had.sequence_length ||
@@ -116,6 +130,8 @@ TrainingRequest training_request(const TrainRequest& request, const Inputs& inpu
   training.plan_text = text_of(request.plan);
   training.predicted_step = request.predicted_step;
   training.restart = request.restart;
+  training.lose = inputs.lose;
+  training.lost = inputs.lost;
   training.costs = [&inputs](const scheduler::TaskGraph& graph) {
     return make_costs(inputs.plan, inputs.profile, graph);
   };
@@ -135,6 +151,22 @@ std::unique_ptr<HostGroup> join_hosts(const Inputs& inputs) {
   auto hosts = std::make_unique<HostGroup>(*address, inputs.train.peer_timeout);
   require_same_run(*hosts, run_identity(inputs.plan, inputs.train));
   return hosts;
+}
+
+// Whoever started this program can go on without the GPU: a program whose GPU failed can't use the
+// others either, as CUDA has it.
+TrainingOutcome run_reporting_losses(TrainingRun& run, const TrainRequest& request,
+                                     const Inputs& inputs) {
+  try {
+    return run.run();
+  } catch (const GpuLost& lost) {
+    if (request.report_lost) {
+      const LossOfGpu loss{inputs.plan.machine.gpus[lost.gpu()].name, run.trainer().steps_done(),
+                           lost.what()};
+      std::ofstream(*request.report_lost) << to_json(loss).dump() << '\n';
+    }
+    throw;
+  }
 }
 
 void train(const TrainRequest& request) {
@@ -161,7 +193,7 @@ void train(const TrainRequest& request) {
     training.progress = {};
   }
   TrainingRun run(std::move(training));
-  const TrainingOutcome outcome = run.run();
+  const TrainingOutcome outcome = run_reporting_losses(run, request, inputs);
   if (hosts != nullptr && hosts->rank() > 0) {
     return;  // host 0 tells, and saves
   }
@@ -175,7 +207,8 @@ void train(const TrainRequest& request) {
       .tokens_per_step = static_cast<double>(inputs.plan.workload.tokens_per_step()),
       .unigram_entropy = unigram_entropy(run.trainer().data()),
       .predicted_step = request.predicted_step,
-      .checkpoint_directory = {}};
+      .checkpoint_directory = {},
+      .lost = inputs.lost};
   if (inputs.train.checkpoint) {
     summary.checkpoint_directory = inputs.train.checkpoint->directory;
   }
@@ -211,6 +244,9 @@ void add_train_command(CLI::App& app) {
       [request](double seconds) { request->predicted_step = Seconds{seconds}; },
       "Predicted seconds of a step, shown beside the measured ones");
   command->add_flag("--restart", request->restart, "Begin again instead of going on");
+  command->add_option("--lost", request->lost, "A GPU lost before this run, in JSON");
+  command->add_option("--report-lost", request->report_lost,
+                      "Write here which GPU failed, if one ends the run");
   command->add_flag("--json", request->json, "One JSON object on stdout");
   command->callback([request] { train(*request); });
 }

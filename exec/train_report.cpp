@@ -72,6 +72,9 @@ nlohmann::json summary_json(const TrainingSummary& summary) {
     json["step_s_median"] = result.step.value;
     json["tokens_per_s"] = summary.tokens_per_step / result.step.value;
   }
+  for (const LossOfGpu& loss : summary.lost) {
+    json["lost_gpus"].push_back(to_json(loss));
+  }
   if (summary.predicted_step) {
     json["predicted_step_s"] = summary.predicted_step->value;
   }
@@ -88,6 +91,9 @@ void print_json(const TrainingSummary& summary) {
 void print_text(const TrainingSummary& summary) {
   const TrainingOutcome& outcome = summary.outcome;
   const TrainResult& result = outcome.result;
+  for (const LossOfGpu& loss : summary.lost) {
+    fmt::print("lost {} after step {}: {}\n", loss.gpu, loss.step, loss.error);
+  }
   if (outcome.resumed_from > 0) {
     fmt::print("went on after step {}\n", outcome.resumed_from);
   }

@@ -41,6 +41,7 @@ struct TrainingSummary {
   double unigram_entropy = 0.0;  // nats a token
   std::optional<platform::Seconds> predicted_step;
   std::optional<std::string> checkpoint_directory;
+  std::vector<LossOfGpu> lost = {};
 };
 nlohmann::json summary_json(const TrainingSummary& summary);
 // Both print to stdout.

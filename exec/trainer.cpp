@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "exec/cpu_backend.h"
+#include "exec/gpu_lost.h"
 #include "exec/pretrained.h"
 #include "exec/schedule.h"
 #include "exec/stream_tasks.h"
@@ -214,6 +215,18 @@ scheduler::KnownCosts Trainer::known_costs_of(const TaskGraph& graph) const {
           .links = {plan_.machine, std::vector<scheduler::TaskCost>(graph.size())}};
 }
 
+void Trainer::run_task(const TaskGraph& graph, TaskRunner& runner, scheduler::TaskId task) {
+  const scheduler::Task& work = graph.tasks[task];
+  const bool computes = work.kind == scheduler::TaskKind::forward;
+  if (options_.lose && computes && steps_done_ + work.step + 1 >= options_.lose->step &&
+      plan_.shard_of(work.gpu) == plan_.shard_of(options_.lose->gpu)) {
+    throw GpuLost(options_.lose->gpu,
+                  fmt::format("{}: {} is lost, as disturbances.lost_gpu asks", graph.describe(task),
+                              plan_.machine.gpus[options_.lose->gpu].name));
+  }
+  runner.run(task);
+}
+
 // Returns the steps that were done.
 std::uint32_t Trainer::run_parallel(Window& window, TaskRunner& runner) {
   const TaskGraph& graph = window.graph;
@@ -231,7 +244,7 @@ std::uint32_t Trainer::run_parallel(Window& window, TaskRunner& runner) {
   }
   backend_options.on_thread_start = [] { set_compute_threads(kComputeThreads); };
   CpuBackend backend(
-      graph, [&runner](scheduler::TaskId task) { runner.run(task); }, backend_options);
+      graph, [&](scheduler::TaskId task) { run_task(graph, runner, task); }, backend_options);
   const RunControls::Window visible(controls_, backend);
   Seconds step_begin;
   std::uint32_t done = 0;
@@ -259,7 +272,7 @@ std::uint32_t Trainer::run_serial(Window& window, TaskRunner& runner) {
   Seconds step_begin;
   for (scheduler::TaskId task = 0; task < graph.size(); ++task) {
     const Seconds start = now();
-    runner.run(task);
+    run_task(graph, runner, task);
     window.trace.tasks.push_back({.start = start, .end = now()});
     // Program order is step after step.
     const std::uint32_t step = graph.tasks[task].step;

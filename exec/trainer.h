@@ -62,6 +62,8 @@ struct TrainerOptions {
   DeviceLayer* devices = nullptr;
   // As many as the plan's; null: this one alone. Owner: outlive the trainer.
   HostGroup* hosts = nullptr;
+  // A virtual GPU that is to fail as a real one would, with GpuLost, in this step.
+  std::optional<scheduler::LostGpu> lose = {};
 };
 
 struct PoolPeak {
@@ -128,6 +130,8 @@ class Trainer {
 
   Window run_window(std::uint32_t steps);
   scheduler::KnownCosts known_costs_of(const scheduler::TaskGraph& graph) const;
+  // On virtual GPUs.
+  void run_task(const scheduler::TaskGraph& graph, TaskRunner& runner, scheduler::TaskId task);
   std::uint32_t run_parallel(Window& window, TaskRunner& runner);
   std::uint32_t run_serial(Window& window, TaskRunner& runner);
   std::int64_t next_window(std::int64_t left) const;

@@ -54,6 +54,15 @@ constexpr int kFailed = 3;
 
 }  // namespace
 
+json to_json(const LossOfGpu& loss) {
+  return {{"gpu", loss.gpu}, {"steps_done", loss.step}, {"error", loss.error}};
+}
+
+LossOfGpu loss_from(const json& json) {
+  return {json.at("gpu").get<std::string>(), json.at("steps_done").get<std::int64_t>(),
+          json.at("error").get<std::string>()};
+}
+
 TrainingRun::TrainingRun(TrainingRequest request) : request_(std::move(request)) {
   require_memory(request_.plan, read_host_room(), request_.devices);
   if (keeps_folder()) {
@@ -74,6 +83,22 @@ TrainingRun::TrainingRun(TrainingRequest request) : request_(std::move(request))
   }
   if (directory_ != nullptr) {
     directory_->open_metrics(trainer_->steps_done());
+  }
+  if (!request_.lost.empty()) {
+    tell_of_loss(request_.lost.back());
+  }
+}
+
+void TrainingRun::tell_of_loss(const LossOfGpu& loss) {
+  note(
+      fmt::format("goes on without {}, lost after step {}: step {} is next, with {} "
+                  "GPU{}",
+                  loss.gpu, loss.step, trainer_->steps_done() + 1, request_.plan.gpus(),
+                  request_.plan.gpus() == 1 ? "" : "s"));
+  if (directory_ != nullptr) {
+    directory_->add_metrics({{"step", trainer_->steps_done()},
+                             {"lost_gpu", to_json(loss)},
+                             {"gpus", request_.plan.gpus()}});
   }
 }
 
@@ -119,6 +144,7 @@ TrainerOptions TrainingRun::trainer_options() {
   TrainerOptions options;
   options.costs = request_.costs;
   options.devices = request_.devices;
+  options.lose = request_.lose;
   options.hosts = request_.hosts;
   options.on_step = [this](const StepReport& report) { on_step(report); };
   options.on_validation = [this](std::int64_t step, double loss) { on_validation(step, loss); };

@@ -26,6 +26,15 @@
 // steps.
 namespace offstage::exec {
 
+// A GPU that a training has gone on without.
+struct LossOfGpu {
+  std::string gpu;
+  std::int64_t step = 0;  // steps done by then, in the run that lost it
+  std::string error;
+};
+nlohmann::json to_json(const LossOfGpu& loss);
+LossOfGpu loss_from(const nlohmann::json& json);
+
 struct TrainingRequest {
   const scheduler::Plan& plan;
   const scheduler::TrainConfig& config;
@@ -35,6 +44,8 @@ struct TrainingRequest {
   HostGroup* hosts = nullptr;      // as TrainerOptions::hosts; all but host 0 keep no folder
   bool restart = false;            // sets an earlier run in the folder aside instead of going on
   std::function<std::vector<scheduler::TaskCost>(const scheduler::TaskGraph&)> costs = {};
+  std::optional<scheduler::LostGpu> lose = {};  // as TrainerOptions::lose
+  std::vector<LossOfGpu> lost = {};             // before this run of what is one training
   std::function<void(const StepReport&, const std::vector<PoolPeak>&)> progress = {};
   std::function<void(const std::string&)> say = {};  // a line for the user. Thread: any
 };
@@ -66,6 +77,7 @@ class TrainingRun {
  private:
   bool keeps_folder() const;
   void prepare_directory();
+  void tell_of_loss(const LossOfGpu& loss);
   TrainerOptions trainer_options();
   void on_step(const StepReport& report);
   void on_validation(std::int64_t step, double loss);

@@ -123,7 +123,7 @@ bool Disturbances::only_simulated() const {
 }
 
 Disturbances read_disturbances(const Node& node, const Machine& machine) {
-  node.allow_keys({"seed", "jitter", "slow_gpus", "links"});
+  node.allow_keys({"seed", "jitter", "slow_gpus", "links", "lost_gpu"});
   Disturbances disturbances;
   if (const auto seed = node.find("seed")) {
     disturbances.seed =
@@ -144,6 +144,15 @@ Disturbances read_disturbances(const Node& node, const Machine& machine) {
       disturbances.links.push_back({find_named(link.at("link"), machine.links),
                                     link.at("factor").number(kSmallestFactor, kLargestFactor),
                                     read_span(link)});
+    }
+  }
+  if (const auto lost = node.find("lost_gpu")) {
+    lost->allow_keys({"gpu", "step"});
+    disturbances.lost_gpu = {find_named(lost->at("gpu"), machine.gpus),
+                             lost->at("step").integer(1, kMostSteps)};
+    if (machine.gpus.size() == 1 || machine.hosts > 1) {
+      throw lost->error(
+          "only one of several GPUs of one host can be lost: the others go on without it");
     }
   }
   return disturbances;

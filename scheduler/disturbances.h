@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "platform/document.h"
@@ -12,8 +13,8 @@
 #include "scheduler/task_graph.h"
 
 // What goes otherwise than planned: tasks that take longer or shorter than they should, a GPU that
-// slows down, a link that degrades. The plan and the policy do not know of it; the simulated
-// machine does.
+// slows down or dies, a link that degrades. The plan and the policy do not know of it; the
+// simulated machine does. A GPU that dies is `train`'s to bear too.
 //
 //   disturbances:
 //     seed: 7
@@ -21,6 +22,7 @@
 //                       # such a map, as `offstage jitter` makes of a trace
 //     slow_gpus: [{gpu: gpu3, speed: 0.7, from_step: 2}]
 //     links: [{link: socket0.dram, factor: 0.5, from_step: 2, to_step: 4}]
+//     lost_gpu: {gpu: gpu5, step: 40}
 namespace offstage::scheduler {
 
 // Steps are counted from 1, as people do; both ends belong to it.
@@ -51,11 +53,18 @@ struct ChangedLink {
   StepSpan steps;
 };
 
+// A GPU that dies: in this step it fails, and is gone.
+struct LostGpu {
+  std::size_t gpu = 0;
+  std::int64_t step = 1;
+};
+
 struct Disturbances {
   std::uint64_t seed = 0;
   std::array<Quantiles, kTaskKinds> jitter;  // by TaskKind
   std::vector<SlowGpu> slow_gpus;
   std::vector<ChangedLink> links;
+  std::optional<LostGpu> lost_gpu;
 
   // Whether there is one that no real machine can be asked for.
   bool only_simulated() const;

@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "exec/gpu_lost.h"
 #include "platform/error.h"
 #include "tests/conformance/conformance.h"
 #include "tests/exec/fake_device.h"
@@ -220,7 +221,8 @@ TEST_CASE("a GPU that fails names the task it had not finished", "[exec]") {
   try {
     backend.run([](const Completion&) { FAIL("nothing completes"); });
     FAIL("nothing was thrown");
-  } catch (const Error& error) {
+  } catch (const GpuLost& error) {
+    CHECK(error.gpu() == 0);
     CHECK(error.code() == ErrorCode::device);
     CHECK_THAT(error.what(),
                Catch::Contains(graph.describe(0)) && Catch::Contains("an illegal address"));
