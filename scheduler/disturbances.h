@@ -18,8 +18,8 @@
 //
 //   disturbances:
 //     seed: 7
-//     jitter: 0.2       # of every task; or by kind: {fetch: 0.3, forward: 0.05}; or {file: FILE} with
-//                       # such a map, as `offstage jitter` makes of a trace
+//     jitter: 0.2  # of every task; by kind: {fetch: 0.3, forward: 0.05}; or {file: FILE} with such
+//                  # a map, as `offstage jitter` makes of a trace
 //     slow_gpus: [{gpu: gpu3, speed: 0.7, from_step: 2}]
 //     links: [{link: socket0.dram, factor: 0.5, from_step: 2, to_step: 4}]
 //     lost_gpu: {gpu: gpu5, step: 40}
