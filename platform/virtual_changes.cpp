@@ -41,6 +41,9 @@ void change_gpus(const Node& node, VirtualMachine& spec) {
   }
   spec.virtual_gpus = now;
   if (now == before) return;
+  if (!spec.copy_shares.empty()) {
+    throw node.error(fmt::format("the machine's copy_shares are those of {} virtual GPUs", before));
+  }
   if (now == 1) return spec.collectives.clear();
   for (CollectiveCurve& curve : spec.collectives) {
     const double factor =

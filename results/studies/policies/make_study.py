@@ -43,9 +43,9 @@ vary:
 """
 TAIL = """  - strategy.policy: [fifo, planned, critical_path, heft, resource_aware]
   - disturbances.jitter: [0, 0.2]
-repetitions: 3
+repetitions: 2
 seed: 1
-simulate: {steps: 6}
+simulate: {steps: 5}
 """
 
 
