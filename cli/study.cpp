@@ -62,6 +62,7 @@ std::vector<std::string> arguments_of(const StudyOptions& options) {
   add("--svg", options.svg);
   add("--data", options.common.data);
   if (options.workers) add("--workers", std::to_string(*options.workers));
+  add("--report", options.report);
   if (options.restart) arguments.emplace_back("--restart");
   if (options.common.json) arguments.emplace_back("--json");
   return arguments;

@@ -14,7 +14,7 @@ namespace offstage::cli {
 
 struct StudyOptions {
   CommonOptions common;
-  std::string file, out, csv, svg;
+  std::string file, out, csv, svg, report;
   std::optional<int> workers;  // 0: one for each core this process may use
   bool restart = false;
   bool mpi = false;

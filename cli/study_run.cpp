@@ -9,10 +9,12 @@
 
 #include "cli/data_folder.h"
 #include "cli/output.h"
+#include "cli/report_page.h"
 #include "cli/study_answer.h"
 #include "cli/study_files.h"
 #include "cli/study_identity.h"
 #include "cli/study_options.h"
+#include "cli/study_page.h"
 #include "cli/version.h"
 #include "platform/error.h"
 #include "platform/format.h"
@@ -102,6 +104,7 @@ void write_files(const StudyOptions& options, const StudyFolder* folder,
   }
   if (!options.csv.empty()) write_study_csv(answer, options.csv);
   if (!options.svg.empty()) write_study_svg(answer, options.svg);
+  if (!options.report.empty()) report::write_page(study_page(answer), options.report);
 }
 
 }  // namespace
@@ -113,6 +116,7 @@ void describe_study_options(CLI::App& command, StudyOptions& options) {
                      "Keep finished rows in this folder and go on from those that are there");
   command.add_option("--csv", options.csv, "Write the rows to this file");
   command.add_option("--svg", options.svg, "Draw the speed over what is varied into this file");
+  add_report_option(command, options.report);
   command
       .add_option("--workers", options.workers,
                   "Rows computed at once, by each process of mpirun too; 0: one for each core\n"
@@ -131,6 +135,7 @@ int run_study(const StudyOptions& options, const MakeRunRows& make_run_rows) {
   if (options.restart && options.out.empty()) {
     throw Error(ErrorCode::bad_usage, "--restart needs --out: only a folder has rows to forget");
   }
+  if (!options.report.empty()) report::require_writable(options.report);
   const auto directories = data_directories(find_data_folder(options.common.data));
   const StudySpec study = read_study(options.file);
   check_study(study, directories);
