@@ -16,12 +16,12 @@ struct TracedTask {
   std::uint32_t step = 0;
   std::uint32_t id = 0;  // its place in program order
   platform::Seconds start, duration;
-  std::string payload;  // "weights"; may be empty
+  std::string payload = {};  // "weights"; may be empty
   std::uint32_t submodel = 0;
-  std::optional<std::uint32_t> micro_batch;
-  std::optional<std::uint32_t> gpu;  // absent: all
+  std::optional<std::uint32_t> micro_batch = {};
+  std::optional<std::uint32_t> gpu = {};  // absent: all
   std::int64_t bytes = 0;
-  std::vector<std::uint16_t> engines;  // in TraceContents::engines
+  std::vector<std::uint16_t> engines = {};  // in TraceContents::engines
 };
 
 struct TraceContents {

@@ -146,14 +146,14 @@ Seconds run_length(const SmallStep& step, PolicyKind kind) {
 
 TEST_CASE("resource_aware stays within 3 % of the optimum, and nothing gets below it",
           "[scheduler][unit][slow]") {
-  constexpr std::uint32_t kSeeds = 60;
-  constexpr std::size_t kSearchable = 80;  // tasks
+  constexpr std::uint32_t kSeeds = 40;
+  constexpr std::size_t kSearchable = 60;  // tasks
   int solved = 0;
   for (std::uint32_t seed = 1; seed <= kSeeds; ++seed) {
     INFO("seed " << seed);
     const SmallStep step = draw_step(seed);
     if (step.graph.size() > kSearchable) continue;
-    const auto reference = reference_schedule(step.graph, step.times, nullptr, 20'000);
+    const auto reference = reference_schedule(step.graph, step.times, nullptr, 5'000);
     if (!reference.complete) continue;
     ++solved;
     for (const auto& name : policy_names()) {
@@ -164,7 +164,7 @@ TEST_CASE("resource_aware stays within 3 % of the optimum, and nothing gets belo
     }
   }
   // Most are small enough; if none were, nothing would have been tested.
-  CHECK(solved >= 25);
+  CHECK(solved >= 15);
 }
 
 }  // namespace

@@ -108,7 +108,10 @@ TEST_CASE("shares that are not the batch are refused with what they come to", "[
   Strategy strategy;
   strategy.shares = {6, 2};
   strategy.tensor_ways = 2;
-  CHECK_THROWS_WITH(make_plan(small_machine(), small_workload(4, true), strategy),
+  auto machine = small_machine();
+  machine.collectives.push_back(machine.collectives.front());
+  machine.collectives.back().kind = platform::CollectiveKind::all_reduce;
+  CHECK_THROWS_WITH(make_plan(machine, small_workload(4, true), strategy),
                     Contains("uneven ones need the batch split on one host"));
 }
 
