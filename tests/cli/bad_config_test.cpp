@@ -63,9 +63,9 @@ TEST_CASE("a run config with one fault is refused with place and remedy", "[cli]
 TEST_CASE("what the planner refuses is placed at the key that it names", "[cli][sim]") {
   const Workspace workspace;
   write_small_config(workspace);
-  // Two GPUs with micro-batches of their own: 7 sequences lie between 6 and 8.
-  const std::string batch_split =
-      offstage::platform::replaced(small_config(), "strategy: auto", "strategy: {split: batch}");
+  // Two GPUs with equally many micro-batches: 7 sequences lie between 6 and 8.
+  const std::string batch_split = offstage::platform::replaced(
+      small_config(), "strategy: auto", "strategy: {split: batch, shares: even}");
   workspace.write("run.yaml",
                   offstage::platform::replaced(batch_split, "global_batch: 8", "global_batch: 7"));
   check_refused(workspace.run({"plan", "run.yaml"}),

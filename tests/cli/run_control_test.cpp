@@ -262,8 +262,9 @@ TEST_CASE("the watchdog names a task that is stuck, and in the end gives up", "[
                  "platform: {name: host, virtual_gpus: 1, gpu_memory_bytes: 64MiB, "
                  "copy_throttle_bytes_per_s: 1}");
   const std::string strategy = "strategy: auto";
-  config.replace(config.find(strategy), strategy.size(),
-                 "strategy: {resident_state: 0, resident_weights: 0, activations: gpu}");
+  config.replace(
+      config.find(strategy), strategy.size(),
+      "strategy: {resident_state: 0, resident_weights: 0, activations: gpu, policy: planned}");
   workspace.write("run.yaml", config);
   const Outcome outcome = workspace.run({"train", "run.yaml"});
   INFO(outcome.err);
