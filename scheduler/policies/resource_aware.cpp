@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -51,6 +52,16 @@ constexpr double kGainOfFixedOrder = 0.005;
 constexpr std::size_t kSmallGraph = 300;
 constexpr std::int64_t kSearchNodes = 5000;
 
+// In whole parts of the longest time: sums are exact then, and what is equal stays equal whatever
+// the unit or the order of adding up. Without it, rounding errors would choose among equal tasks.
+std::vector<Seconds> in_whole_parts(std::vector<Seconds> times) {
+  constexpr double kParts = 1 << 24;  // fewer would blur, more would lose digits in sums
+  const Seconds longest = times.empty() ? Seconds{} : *std::ranges::max_element(times);
+  if (!(longest > Seconds{})) return times;
+  for (Seconds& time : times) time = {std::round(time / longest * kParts)};
+  return times;
+}
+
 class Audition {
  public:
   Audition(const PolicyInput& input, const std::vector<Seconds>& times)
@@ -84,7 +95,7 @@ class Audition {
 }  // namespace
 
 std::unique_ptr<Policy> make_resource_aware(const PolicyInput& input) {
-  const auto times = contended_times(input);
+  const auto times = in_whole_parts(contended_times(input));
   const auto in_plan_order = tasks_by_rank(ranks_in_plan_order(input.graph, times));
   const auto by_rank = tasks_by_rank(upward_ranks(input.graph, times));
   std::vector<TaskId> plan(input.graph.size());
