@@ -33,6 +33,12 @@ void put(NodeData& map, const NodeData::Entry& entry) {
   }
 }
 
+void take_out(NodeData& map, std::size_t place) {
+  map.entries.erase(map.entries.begin() + static_cast<std::ptrdiff_t>(place));
+  map.index.clear();
+  for (std::size_t i = 0; i < map.entries.size(); ++i) map.index.emplace(map.entries[i].key, i);
+}
+
 std::vector<std::string> split(const EditedKey& key) {
   std::vector<std::string> parts;
   std::size_t begin = 0;
@@ -70,6 +76,10 @@ Data replaced(const Data& old, const EditedKey& key, std::span<const std::string
                         std::make_shared<const std::string>(key.where.file)};
   const auto found = map->index.find(path.front());
   const bool is_there = found != map->index.end();
+  if (path.size() == 1 && value->kind == Node::Kind::null) {
+    if (is_there) take_out(*map, found->second);
+    return map;
+  }
   // A key on the way stays where it is.
   if (is_there && path.size() > 1) entry = map->entries[found->second];
   entry.value =

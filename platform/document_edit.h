@@ -17,9 +17,9 @@ struct EditedKey {
   Where where;       // what the key's own place becomes; line and column are known
 };
 
-// Maps on the way that are missing or null are made. `base` stays as it is.
-// Errors: Error(bad_input) at the key's place when the path is empty in some part, or leads through
-// a value that is no map.
+// Maps on the way that are missing or null are made; a null value takes the key out. `base` stays
+// as it is. Errors: Error(bad_input) at the key's place when the path is empty in some part, or
+// leads through a value that is no map.
 Document with_value(const Document& base, const EditedKey& key, const Node& value);
 
 // A map's entries with the places of their keys, also those whose value is null.

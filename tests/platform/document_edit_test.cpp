@@ -30,6 +30,16 @@ TEST_CASE("a value is replaced or added, and the base stays as it is", "[platfor
   CHECK(changed.file() == "base.yaml");
 }
 
+TEST_CASE("a null takes its key out, and the keys behind it stay", "[platform][unit]") {
+  const Document file = Document::parse("other.yaml", "x: null", false);
+  const Node null = entries(file.root()).front().value;
+  const Document without = with_value(base(), key("b.c"), null);
+  CHECK(without.root().json() == R"({"a":1,"b":{"d":3},"e":"text"})");
+  CHECK_FALSE(without.root().at("b").find("c").has_value());
+  CHECK(without.root().at("b").at("d").integer(1, 9) == 3);
+  CHECK(with_value(base(), key("b.z"), null).root().json() == base().root().json());
+}
+
 TEST_CASE("every value keeps the place where it was written", "[platform][unit]") {
   const Document changed = with_value(base(), key("b.c"), other("twenty"));
   const Node b = changed.root().at("b");
