@@ -108,8 +108,10 @@ class Mean {
 std::vector<Gauge> memory_gauges(const TraceWindow& window, const platform::Machine& machine,
                                  std::span<const scheduler::PoolUse> memory) {
   std::vector<Gauge> all(memory.size());
+  // Who knows no capacities gets no gauges.
   for (const scheduler::Slot& slot : window.graph.slots) {
-    if (slot.kind != scheduler::SlotKind::kept) all[slot.pool].slots += slot.bytes.value;
+    const bool stays = slot.kind != scheduler::SlotKind::kept;
+    if (stays && slot.pool < all.size()) all[slot.pool].slots += slot.bytes.value;
   }
   std::vector<std::int64_t> most(memory.size(), 0);
   std::vector<Thinner> thinners;
