@@ -33,6 +33,30 @@ std::string cell(const json& value) { return value.is_null() ? "" : shown_text(v
 
 }  // namespace
 
+std::optional<std::size_t> numeric_key(const StudySpec& study) {
+  std::size_t position = 0;
+  for (const Axis& axis : study.axes) {
+    for (const VariedKey& key : axis.keys) {
+      const bool numbers = std::ranges::all_of(
+          key.values, [](const VariedValue& value) { return value.shown.is_number(); });
+      if (numbers && key.values.size() > 1) return position;
+      ++position;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string values_text(const StudySpec& study, const StudyRow& row,
+                        std::optional<std::size_t> without) {
+  const auto values = study.values(row);
+  std::string text;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i == without) continue;
+    text += (text.empty() ? "" : ", ") + shown_text(values[i]);
+  }
+  return text;
+}
+
 std::string shown_text(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   return value.is_null() ? "open" : value.dump();

@@ -51,6 +51,13 @@ std::vector<Repeated> repeated_rows(const StudyAnswer& answer);
 
 double median(std::vector<double> values);
 
+// The position of the first key whose values are all numbers, at least two of them.
+std::optional<std::size_t> numeric_key(const StudySpec& study);
+
+// The row's values but for the key at one position: "planned, dgx-a100-40".
+std::string values_text(const StudySpec& study, const StudyRow& row,
+                        std::optional<std::size_t> without);
+
 // A value as tables and pictures show it.
 std::string shown_text(const nlohmann::json& value);
 

@@ -31,29 +31,9 @@ Cell cell_of(const json& value) {
   return shown_text(value);
 }
 
-// The first key whose values are all numbers, at least two of them.
-std::optional<std::size_t> numeric_key(const StudySpec& study) {
-  std::size_t position = 0;
-  for (const Axis& axis : study.axes) {
-    for (const VariedKey& key : axis.keys) {
-      const bool numbers = std::ranges::all_of(
-          key.values, [](const VariedValue& value) { return value.shown.is_number(); });
-      if (numbers && key.values.size() > 1) return position;
-      ++position;
-    }
-  }
-  return std::nullopt;
-}
-
-// The row's values but for one key.
 std::string label_of(const StudySpec& study, const StudyRow& row,
                      std::optional<std::size_t> without) {
-  std::string label;
-  const auto values = study.values(row);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i == without) continue;
-    label += (label.empty() ? "" : ", ") + shown_text(values[i]);
-  }
+  const std::string label = values_text(study, row, without);
   return label.empty() ? "all" : label;
 }
 

@@ -20,31 +20,10 @@ using nlohmann::json;
 constexpr std::size_t kMostLines = 16;
 constexpr std::size_t kMostBars = 40;
 
-// The first key whose values are all numbers, at least two of them.
-std::optional<std::size_t> numeric_key(const StudySpec& study) {
-  std::size_t position = 0;
-  for (const Axis& axis : study.axes) {
-    for (const VariedKey& key : axis.keys) {
-      const bool numbers = std::ranges::all_of(
-          key.values, [](const VariedValue& value) { return value.shown.is_number(); });
-      if (numbers && key.values.size() > 1) return position;
-      ++position;
-    }
-  }
-  return std::nullopt;
-}
-
-// The row's values but for one key: "planned, dgx-a100-40".
 std::string label_of(const StudySpec& study, const StudyRow& row,
                      std::optional<std::size_t> without) {
   constexpr std::size_t kLongest = 60;
-  const auto values = study.values(row);
-  std::string label;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i == without) continue;
-    label += (label.empty() ? "" : ", ") + shown_text(values[i]);
-  }
-  return label.substr(0, kLongest);
+  return values_text(study, row, without).substr(0, kLongest);
 }
 
 SvgPicture lines(const StudyAnswer& answer, std::size_t key) {
