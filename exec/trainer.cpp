@@ -210,9 +210,10 @@ Trainer::Window Trainer::run_window(std::uint32_t steps) {
 }
 
 scheduler::KnownCosts Trainer::known_costs_of(const TaskGraph& graph) const {
-  if (options_.costs) return scheduler::known_costs(plan_.machine, options_.costs(graph));
-  return {.lone_times = std::vector<Seconds>(graph.size()),
-          .links = {plan_.machine, std::vector<scheduler::TaskCost>(graph.size())}};
+  // Without costs every task seems to take no time.
+  return scheduler::known_costs(
+      plan_.machine,
+      options_.costs ? options_.costs(graph) : std::vector<scheduler::TaskCost>(graph.size()));
 }
 
 void Trainer::run_task(const TaskGraph& graph, TaskRunner& runner, scheduler::TaskId task) {
@@ -231,11 +232,7 @@ void Trainer::run_task(const TaskGraph& graph, TaskRunner& runner, scheduler::Ta
 std::uint32_t Trainer::run_parallel(Window& window, TaskRunner& runner) {
   const TaskGraph& graph = window.graph;
   const auto costs = known_costs_of(graph);
-  const auto policy =
-      make_policy(plan_.strategy.policy, {.graph = graph,
-                                          .lone_times = costs.lone_times,
-                                          .submit_ahead = plan_.strategy.submit_ahead,
-                                          .links = &costs.links});
+  const auto policy = make_policy(plan_.strategy.policy, graph, costs, plan_.strategy.submit_ahead);
   CpuBackendOptions backend_options;
   for (std::size_t gpu = 0; gpu < plan_.machine.gpus.size(); ++gpu) {
     if (const auto throttle = platform::copy_throttle_of(plan_.machine, gpu)) {

@@ -29,11 +29,7 @@ void Trainer::prepare_gpus() {
 std::uint32_t Trainer::run_on_gpus(Window& window, TaskRunner& runner) {
   const scheduler::TaskGraph& graph = window.graph;
   const auto costs = known_costs_of(graph);
-  const auto policy =
-      make_policy(plan_.strategy.policy, {.graph = graph,
-                                          .lone_times = costs.lone_times,
-                                          .submit_ahead = plan_.strategy.submit_ahead,
-                                          .links = &costs.links});
+  const auto policy = make_policy(plan_.strategy.policy, graph, costs, plan_.strategy.submit_ahead);
   StreamTasks tasks(workplace(), gpu_compute_, *options_.devices, graph, steps_done_);
   StreamBackend backend(
       graph, *options_.devices,

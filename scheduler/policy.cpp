@@ -23,4 +23,9 @@ std::unique_ptr<Policy> make_policy(PolicyKind kind, const PolicyInput& input) {
   return registered_policies()[static_cast<std::size_t>(kind)].make(input);
 }
 
+std::unique_ptr<Policy> make_policy(PolicyKind kind, const TaskGraph& graph,
+                                    const KnownCosts& costs, int submit_ahead) {
+  return make_policy(kind, {graph, costs.lone_times, submit_ahead, &costs.links});
+}
+
 }  // namespace offstage::scheduler

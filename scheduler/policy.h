@@ -40,5 +40,8 @@ class Policy {
 };
 
 std::unique_ptr<Policy> make_policy(PolicyKind kind, const PolicyInput& input);
+// `costs` must outlive the policy.
+std::unique_ptr<Policy> make_policy(PolicyKind kind, const TaskGraph& graph,
+                                    const KnownCosts& costs, int submit_ahead);
 
 }  // namespace offstage::scheduler

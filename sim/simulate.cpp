@@ -40,23 +40,24 @@ SimulationResult decode(const std::vector<double>& values) {
 SimulationResult simulate_here(const Simulation& simulation) {
   const auto begin = std::chrono::steady_clock::now();
   const auto known = scheduler::known_costs(simulation.machine, simulation.costs);
-  const scheduler::Disturbances undisturbed;
-  const auto& disturbances =
-      simulation.disturbances != nullptr ? *simulation.disturbances : undisturbed;
-  const auto costs = disturbed_costs(simulation.costs, simulation.graph, disturbances);
-  SimulatedBackend backend(simulation.machine, simulation.graph, costs);
+  const scheduler::Disturbances* disturbances = simulation.disturbances;
+  std::vector<scheduler::TaskCost> disturbed;
+  if (disturbances != nullptr) {
+    disturbed = disturbed_costs(simulation.costs, simulation.graph, *disturbances);
+  }
+  SimulatedBackend backend(simulation.machine, simulation.graph,
+                           disturbances != nullptr ? disturbed : simulation.costs);
   const auto reach_step = [&](std::uint32_t step) {
-    if (disturbances.links.empty()) return;
-    backend.scale_links(link_factors(simulation.machine, disturbances, step));
+    if (disturbances == nullptr || disturbances->links.empty()) return;
+    backend.scale_links(link_factors(simulation.machine, *disturbances, step));
   };
   scheduler::RunObserver observer;
   observer.on_step_end = [&](std::uint32_t step, platform::Seconds /*end*/) {
     reach_step(step + 1);
   };
   reach_step(0);
-  const auto policy = scheduler::make_policy(
-      simulation.policy,
-      {simulation.graph, known.lone_times, simulation.submit_ahead, &known.links});
+  const auto policy =
+      scheduler::make_policy(simulation.policy, simulation.graph, known, simulation.submit_ahead);
   SimulationResult result;
   result.trace = scheduler::Manager(simulation.graph, backend, *policy).run(observer);
   result.wall = {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};

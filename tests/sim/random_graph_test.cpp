@@ -35,8 +35,7 @@ sim::Simulation simulation_of(RandomCase& random, std::uint64_t seed) {
 scheduler::Trace independent_trace(const sim::Simulation& s) {
   const auto known = scheduler::known_costs(s.machine, s.costs);
   MaxMinSimulator backend(s.machine, s.graph, s.costs);
-  const auto policy =
-      scheduler::make_policy(s.policy, {s.graph, known.lone_times, s.submit_ahead, &known.links});
+  const auto policy = scheduler::make_policy(s.policy, s.graph, known, s.submit_ahead);
   return scheduler::Manager(s.graph, backend, *policy).run();
 }
 
