@@ -5,6 +5,7 @@
 #include "platform/error.h"
 
 namespace offstage::scheduler {
+
 OrderedPolicy::OrderedPolicy(const PolicyInput& input, const std::vector<TaskId>& order)
     : graph_(input.graph),
       submit_ahead_(input.submit_ahead),

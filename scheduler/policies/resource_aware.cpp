@@ -15,8 +15,8 @@
 #include "scheduler/reference_schedule.h"
 
 // Ours. Before the run it draws up several orders of the tasks, with the times that copies take
-// where links are shared, and rehearses each; the run goes by the best. All but the last are
-// priorities: a task that is late holds up nothing but what needs it.
+// where links are shared, and rehearses each, as priorities and as a fixed order; the run goes by
+// the best. With priorities a task that is late holds up nothing but what needs it.
 namespace offstage::scheduler {
 namespace {
 
