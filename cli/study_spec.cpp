@@ -58,9 +58,9 @@ Axis read_axis(const Node& entry) {
 class SetKeys {
  public:
   // Of one value of an entry, after those of all entries before it.
-  void require_free(const std::vector<Setting>& settings) {
+  void require_free(const std::vector<KeySetting>& settings) {
     std::map<std::string, Where> here = before_;
-    for (const Setting& setting : settings) {
+    for (const KeySetting& setting : settings) {
       for (const auto& [path, where] : here) require_apart(setting.key, path, where);
       here.emplace(setting.key.path, setting.key.where);
       all_.emplace(setting.key.path, setting.key.where);
@@ -93,7 +93,7 @@ void check_keys(const StudySpec& study, const Node& root) {
   SetKeys keys;
   for (const Axis& axis : study.axes) {
     for (std::size_t i = 0; i < axis.size(); ++i) {
-      std::vector<Setting> settings;
+      std::vector<KeySetting> settings;
       for (const VariedKey& key : axis.keys) {
         settings.insert(settings.end(), key.values[i].settings.begin(),
                         key.values[i].settings.end());
@@ -186,7 +186,7 @@ Document StudySpec::config(const StudyRow& row) const {
   Document document = base;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     for (const VariedKey& key : axes[i].keys) {
-      for (const Setting& setting : key.values[row.choices[i]].settings) {
+      for (const KeySetting& setting : key.values[row.choices[i]].settings) {
         document = with_value(spelled_out(document, setting.key), setting.key, setting.value);
       }
     }

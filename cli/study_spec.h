@@ -19,16 +19,16 @@
 namespace offstage::cli {
 
 // Puts a value at a key of the run config.
-struct Setting {
+struct KeySetting {
   platform::EditedKey key;
   platform::Node value;
 };
 
 // One of the things a varied key may be.
 struct VariedValue {
-  nlohmann::json shown;           // in the rows: its name, or the value itself
-  platform::Node place;           // in the study
-  std::vector<Setting> settings;  // one; any number for a case
+  nlohmann::json shown;              // in the rows: its name, or the value itself
+  platform::Node place;              // in the study
+  std::vector<KeySetting> settings;  // one; any number for a case
 };
 
 struct VariedKey {

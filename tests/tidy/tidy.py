@@ -6,6 +6,7 @@
 DESIGN section 3 in one table: a folder includes itself and what is to its left.
 """
 
+import collections
 import pathlib
 import re
 import sys
@@ -41,6 +42,10 @@ NAMESPACE = re.compile(r"\busing\s+namespace\s+std\b")
 IMPURE = re.compile(
     r"\b(getenv|rand|srand|random_device|system_clock|steady_clock|high_resolution_clock)\b"
 )
+# Types that start a line stand in a namespace's own scope, as clang-format writes them.
+TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)(?: final)?(?: : [^;{]*)? \{", re.M)
+UNNAMED = re.compile(r"^namespace \{$.*?^\}  // namespace$", re.M | re.S)
+NAMESPACE_NAME = re.compile(r"^namespace ([\w:]+) \{", re.M)
 MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(home|root|work|Users)/\w")
 
 
@@ -112,6 +117,23 @@ def check_listed(root, path):
     yield 1, "no CMakeLists.txt lists this file"
 
 
+def types_of(text):
+    """(name with its namespace, line) of the types that other files' types could be taken for."""
+    blanked = lambda match: re.sub(r"[^\n]", " ", match.group(0))
+    text = UNNAMED.sub(blanked, text)
+    namespaces = [(match.start(), match.group(1)) for match in NAMESPACE_NAME.finditer(text)]
+    for match in TYPE.finditer(text):
+        around = [name for start, name in namespaces if start < match.start()]
+        yield "::".join(around[-1:] + [match.group(1)]), text.count("\n", 0, match.start()) + 1
+
+
+def check_defined_once(types):
+    """Two types of one name are one to the linker, which keeps the functions of either."""
+    for name, places in types.items():
+        for path, line in places[1:]:
+            yield path, line, f"{name} is defined in {places[0][0]} too: the linker mixes them up"
+
+
 def files_of(root):
     for folder in [*LAYERS, "tests", "scripts", "cmake", "results"]:
         for path in sorted((root / folder).rglob("*")):
@@ -122,17 +144,21 @@ def files_of(root):
 def check_tree(root):
     """Yields (path, line, text) for every complaint about the tree at root."""
     simgrid_users = []
+    types = collections.defaultdict(list)
     for path in files_of(root):
         text = (root / path).read_text(encoding="utf-8")
         complaints = list(check_text(path, text))
         if path.suffix in CODE:
             complaints += check_code(path, text)
+            for name, line in types_of(text):
+                types[name].append((path, line))
             targets = [match.group(1) for match in map(INCLUDE.match, text.splitlines()) if match]
             if home_of(path) == "sim" and any(map(SIMGRID.match, targets)):
                 simgrid_users.append(path)
         if path.suffix in SOURCES:
             complaints += check_listed(root, path)
         yield from ((path, number, complaint) for number, complaint in complaints)
+    yield from check_defined_once(types)
     if len(simgrid_users) > 1:
         for path in simgrid_users:
             yield path, 1, f"SimGrid in {len(simgrid_users)} files of sim/; one is allowed"

@@ -97,6 +97,19 @@ class TidyTest(unittest.TestCase):
         self.expect("sim/old/engine.cpp:1", "no CMakeLists.txt", {"sim/old/engine.cpp": "\n"})
         self.expect("sim/ool.cpp:1", "no CMakeLists.txt", {"sim/ool.cpp": "\n"})
 
+    def test_two_types_of_one_name_are_caught(self):
+        box = "namespace offstage::sim {\nstruct Box {\n};\n}\n"
+        header, source = {"sim/box.h": box}, {"sim/pool.cpp": box}
+        self.expect("sim/pool.cpp:2", "offstage::sim::Box is defined in sim/box.h", header | source)
+        # Neither in another namespace, nor in one without a name, nor only declared.
+        for harmless in [
+            box.replace("::sim", "::exec"),
+            "namespace offstage::sim {\nnamespace {\nstruct Box {\n};\n}  // namespace\n}\n",
+            "namespace offstage::sim {\nstruct Box;\n}\n",
+        ]:
+            with self.subTest(harmless=harmless):
+                self.assertEqual(self.complaints(header | {"sim/pool.cpp": harmless}), [])
+
     def test_a_path_of_one_machine_is_caught(self):
         text = 'const char* p = "/' + 'home/ada/model.json";\n'
         self.expect("sim/pool.cpp:1", "path of one machine", {"sim/pool.cpp": text})
