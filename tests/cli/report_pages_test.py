@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The pages of --report, made by the program and opened in a browser without a screen.
 
-    report_pages_test.py PROGRAM [--train]      --train: the build can train
+    report_pages_test.py PROGRAM [--train] [--screenshots FOLDER]      --train: the build can train
 
 Every page must draw itself without a complaint on the console and without asking any server; the
 timelines must answer to the pointer. Exit status 77: skipped, there is no browser.
 """
 
+import argparse
 import json
 import pathlib
 import subprocess
@@ -41,6 +42,21 @@ SYSTEM = """\
 platform: dgx-a100-40
 workload: {model: gpt2, sequence_length: 512, global_batch: 32, precision: bf16, optimizer: adamw}
 strategy: {system: zero3_offload}
+"""
+STUDY = """\
+base: run.yaml
+vary:
+  - workload.global_batch: [4, 8, 16]
+  - strategy.policy: [fifo, planned]
+"""
+# A whole row of micro-batches on every GPU: 109,155 tasks in three steps.
+LARGE = """\
+platform: dgx-a100-40
+workload: {model: gpt2, sequence_length: 256, global_batch: 704, precision: bf16, optimizer: adamw}
+strategy: {split: batch, tensor_ways: 1, layers_per_submodel: 1, micro_batch: 1, weight_slots: 2,
+           gradient_slots: 1, host_gradient_slots: 2, activations: cpu, spare_activation_slots: 2,
+           host_memory: near, resident_state: 0, resident_weights: 0, kept_activations: 0,
+           nvme_state: 0, nvme_slots: 3, policy: planned, submit_ahead: 4}
 """
 
 
@@ -79,8 +95,12 @@ class Maker:
         self.run("compare", "a.json", "b.json" if train else "a.json", "--report", "compare.html")
         self.run("capacity", "run.yaml", "--report", "capacity.html")
         self.run("validate", "--set", "mosaic", "--report", "validate.html")
+        (self.folder / "study.yaml").write_text(STUDY)
+        self.run("study", "study.yaml", "--report", "study.html")
+        (self.folder / "large.yaml").write_text(LARGE)
+        self.run("simulate", "large.yaml", "--report", "large.html")
         self.run("plan", "run.yaml", "--report", "none/report.html", status=3)
-        return pages | {"capacity.html": 1, "validate.html": 0}
+        return pages | {"capacity.html": 1, "validate.html": 0, "study.html": 0, "large.html": 1}
 
 
 def open_browser():
@@ -174,6 +194,23 @@ def steer(browser):
     check(shown[0] and shown[1] > 0 and not shown[2], f"critical path: {shown}")
 
 
+def find_in_crowd(browser):
+    """More tasks than pixels: the pointer still finds one in the middle, and all of it is drawn."""
+    timeline = Timeline(browser)
+    check(timeline.ask("return view.data.count") > 100_000, "100,000 tasks")
+    timeline.ask("view.link.showTime(view.link.first, view.link.last)")
+    task = timeline.ask("return Math.floor(view.data.count / 2)")
+    timeline.point(task)
+    found = timeline.ask("return view.hovered")
+    same_row = timeline.ask(f"return view.hovered >= 0 && view.data.row[{task}] === view.data.row[view.hovered]")
+    check(same_row, f"task {found} is in the row of {task}")
+    inked = timeline.ask("""
+        const {lines, data} = view;
+        return data.rows.every((unused, row) =>
+          lines.pixels.subarray(row * lines.width, (row + 1) * lines.width).some((pixel) => pixel !== 0));""")
+    check(inked, "every row has tasks in sight")
+
+
 def linked(browser):
     """Both timelines of `compare` show the same time."""
     browser.execute_script("""
@@ -198,20 +235,38 @@ def look_at(browser, page, timelines):
     check(drawn[1] > 2 and drawn[2], f"{page.name}: {drawn}")
 
 
+ACT = {"simulate.html": steer, "compare.html": linked, "large.html": find_in_crowd}
+
+
+def keep_picture(browser, page, folder):
+    """As much of the page as a tall window shows."""
+    browser.set_window_size(1400, 2400)
+    browser.execute_script("window.scrollTo(0, 0)")
+    browser.execute_async_script("setTimeout(arguments[0], 400)")
+    browser.save_screenshot(str(folder / f"{page.stem}.png"))
+    browser.set_window_size(1400, 900)
+
+
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--train", action="store_true")
+    parser.add_argument("--screenshots", type=pathlib.Path)
+    arguments = parser.parse_args()
     if webdriver is None or not (BROWSER.exists() and DRIVER.exists()):
         print("there is no chromium, chromedriver or selenium here (scripts/setup.sh --tests)")
         sys.exit(SKIPPED)
     with tempfile.TemporaryDirectory() as folder:
-        pages = Maker(sys.argv[1], folder).pages("--train" in sys.argv)
+        pages = Maker(arguments.program, folder).pages(arguments.train)
         browser = open_browser()
         try:
             for name, timelines in pages.items():
-                look_at(browser, pathlib.Path(folder) / name, timelines)
-                if name == "simulate.html":
-                    steer(browser)
-                if name == "compare.html":
-                    linked(browser)
+                page = pathlib.Path(folder) / name
+                look_at(browser, page, timelines)
+                if arguments.screenshots:
+                    keep_picture(browser, page, arguments.screenshots)
+                if name in ACT:
+                    ACT[name](browser)
             complaints = browser.get_log("browser")
             check(not complaints, f"{complaints}")
             asked = [url for url in requests_of(browser) if not url.startswith(("file:", "data:"))]

@@ -152,9 +152,33 @@ TEST_CASE("a study that has changed keeps the rows that are the same, and says s
   CHECK_THAT(machine.err, !Contains("rows can be used") && !Contains("there already"));
 }
 
-TEST_CASE("rows of another version are not mixed with this one's", "[cli][sim]") {
+TEST_CASE("what was measured of tasks counts by what the file holds", "[cli][sim]") {
   const Workspace workspace;
   write_study(workspace);
+  workspace.write("jitter.yaml", "{forward: 0.2}\n");
+  workspace.write("study.yaml", R"(base: run.yaml
+vary:
+  - disturbances.jitter: [0, {file: jitter.yaml}]
+)");
+  const json rows = rows_of(workspace, {"--out", "out"});
+  workspace.write("jitter.yaml", "{forward: 0.4}\n");
+  const Outcome changed = workspace.run({"study", "study.yaml", "--json", "--out", "out"});
+  CHECK_THAT(changed.err, Contains("1 of 2 rows are there already"));
+  CHECK(changed.json()["rows"][0] == rows[0]);
+  CHECK(changed.json()["rows"][1]["step_s"] != rows[1]["step_s"]);
+}
+
+TEST_CASE("rows of another version or build are not mixed with this one's", "[cli][sim]") {
+  const Workspace workspace;
+  write_study(workspace);
+  rows_of(workspace, {"--out", "built"});
+  const std::string journal = workspace.read("built/rows.jsonl");
+  const auto program = json::parse(journal.substr(0, journal.find('\n')))["program"];
+  workspace.write("built/rows.jsonl",
+                  replaced(journal, program.get<std::string>(), std::string(32, '0')));
+  const Outcome rebuilt = workspace.run({"study", "study.yaml", "--out", "built"});
+  CHECK(rebuilt.status == 2);
+  CHECK_THAT(rebuilt.err, Contains("another build of offstage") && Contains("--restart"));
   std::filesystem::create_directory(workspace.folder() / "old");
   workspace.write("old/rows.jsonl", R"({"study": "0", "version": "0.0.1", "rows": 1})"
                                     "\n");

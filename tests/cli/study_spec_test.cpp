@@ -1,10 +1,9 @@
-#include "cli/study_spec.h"
-
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "cli/study/spec.h"
 #include "run_program.h"
 
 using namespace offstage::cli;
