@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <utility>
 
 #include <fmt/format.h>
 
+#include "report/repeated_tasks.h"
 #include "scheduler/trace.h"
 
 namespace offstage::report {
@@ -15,13 +15,8 @@ namespace {
 
 using platform::Seconds;
 
-// A task of every step: its name, and how many tasks of that name came before it in the step (a
-// sub-model's weights are fetched twice in a step).
-using TaskKey = std::pair<std::string, int>;
-
 struct TaskTimes {
   std::string kind;
-  Seconds total;
   Seconds mean;
 };
 
@@ -40,17 +35,11 @@ std::map<TaskKey, TaskTimes> times_by_task(const TraceContents& trace) {
   const auto [first, last] = steady_steps_of(trace);
   const std::uint32_t steps = last - first + 1;
   std::map<TaskKey, TaskTimes> times;
-  std::map<std::string, int> seen;  // names in this step
-  std::uint32_t step = first;
-  for (const TracedTask& task : trace.tasks) {
-    if (task.step < first || task.step > last) continue;
-    if (task.step != step) seen.clear();
-    step = task.step;
-    TaskTimes& entry = times[{task.name, seen[task.name]++}];
-    entry.kind = task.kind;
-    entry.total += task.duration;
+  for (const auto& [key, tasks] : repeated_tasks(trace, first, last)) {
+    Seconds total;
+    for (const TracedTask* task : tasks) total += task->duration;
+    times[key] = {tasks.front()->kind, {total.value / steps}};
   }
-  for (auto& [key, entry] : times) entry.mean = {entry.total.value / steps};
   return times;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "platform/error.h"
+#include "report/repeated_tasks.h"
 #include "scheduler/trace.h"
 
 namespace offstage::report {
@@ -15,23 +16,9 @@ namespace {
 using platform::Seconds;
 
 constexpr std::size_t kQuantiles = 21;
-// The first fills caches and pipelines; of one more step each task would be its own median.
+// The first, which fills caches and pipelines, is left out; of one more step each task would be its
+// own median.
 constexpr std::uint32_t kFewestSteps = 4;
-
-// A task's times in the steps: its name, and how many of that name came before it in the step.
-std::map<std::pair<std::string, int>, std::vector<TracedTask>> by_task(const TraceContents& trace) {
-  std::map<std::pair<std::string, int>, std::vector<TracedTask>> tasks;
-  std::map<std::string, int> seen;  // names in this step
-  const std::uint32_t first = trace.tasks.front().step;
-  std::uint32_t step = first;
-  for (const TracedTask& task : trace.tasks) {
-    if (task.step == first) continue;
-    if (task.step != step) seen.clear();
-    step = task.step;
-    tasks[{task.name, seen[task.name]++}].push_back(task);
-  }
-  return tasks;
-}
 
 std::vector<double> quantiles_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -48,7 +35,8 @@ std::vector<double> quantiles_of(std::vector<double> values) {
 }  // namespace
 
 KindQuantiles jitter_of(const TraceContents& trace) {
-  const std::uint32_t steps = trace.tasks.back().step - trace.tasks.front().step + 1;
+  const std::uint32_t first = trace.tasks.front().step, last = trace.tasks.back().step;
+  const std::uint32_t steps = last - first + 1;
   if (steps < kFewestSteps) {
     throw Error(ErrorCode::bad_input,
                 fmt::format("{} steps are too few to see how tasks vary: record at least {}", steps,
@@ -56,12 +44,12 @@ KindQuantiles jitter_of(const TraceContents& trace) {
                 Where{trace.file, {}, {}});
   }
   std::map<std::string, std::vector<double>> ratios;
-  for (const auto& [key, tasks] : by_task(trace)) {
+  for (const auto& [key, tasks] : repeated_tasks(trace, first + 1, last)) {
     std::vector<Seconds> times;
-    for (const TracedTask& task : tasks) times.push_back(task.duration);
+    for (const TracedTask* task : tasks) times.push_back(task->duration);
     const Seconds usual = scheduler::median(times);
     if (!(usual > Seconds{})) continue;
-    for (const Seconds time : times) ratios[tasks.front().kind].push_back(time / usual);
+    for (const Seconds time : times) ratios[tasks.front()->kind].push_back(time / usual);
   }
   KindQuantiles quantiles;
   for (auto& [kind, values] : ratios) quantiles[kind] = quantiles_of(std::move(values));
