@@ -122,7 +122,9 @@ platform::FlopsPerSecond peak_of(const Machine& machine, std::size_t gpus,
     const double peak = precision == platform::Precision::bf16 ? model.peak_bf16.value.value
                                                                : model.peak_f32.value.value;
     if (!(peak > 0.0)) return {};
-    sum += peak;
+    // A card whose compute is asked to be faster than its model's has another peak; a slow one is
+    // still held against what its model could do.
+    sum += peak * std::max(1.0, machine.gpus[g].speed);
   }
   return {sum};
 }

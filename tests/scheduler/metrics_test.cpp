@@ -96,6 +96,10 @@ TEST_CASE("metrics describe the steady state", "[scheduler][unit]") {
   // Two blocks of 500 + 1000 FLOP and a head of 300 for 4 tokens, 8 tokens a step: 6600 FLOP, over
   // 33 s of two GPUs at 200 FLOP/s.
   CHECK(metrics.mfu == Approx(0.5));
+  // A GPU three times as fast as its model has another peak, a slow one has not: 600 + 200 FLOP/s.
+  run.plan.machine.gpus[0].speed = 3.0;
+  run.plan.machine.gpus[1].speed = 0.5;
+  CHECK(measure(run.plan, run.graph, run.costs, trace).mfu == Approx(0.25));
   CHECK(metrics.efficiency == Approx(8.0 / 33.0));
 
   REQUIRE(metrics.engines.size() == 3);
