@@ -125,7 +125,9 @@ TEST_CASE("the search goes through several knobs to the best there is", "[schedu
     }
     return steps;
   };
-  const auto found = choose_plan({machine, workload, profile, {}}, evaluate);
+  StrategyRequest request;
+  request.policy = PolicyKind::planned;
+  const auto found = choose_plan({machine, workload, profile, request}, evaluate);
   CHECK(found.step.value == Approx(1e9));
   CHECK(found.plan.strategy.host_gradient_slots == 14);
   CHECK(found.plan.strategy.weight_slots == 4);

@@ -1,6 +1,7 @@
 #include "scheduler/planner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -37,13 +38,14 @@ TEST_CASE("the planner takes the plan that is evaluated fastest", "[scheduler][u
   const auto machine = roomy_machine();
   const auto workload = small_workload(4, true);
   const auto profile = exact_profile();
-  // Each plan is a second faster than the one evaluated before it, so the last one is the fastest.
+  // Each plan is 2 % faster than the one evaluated before it, so the last one is the fastest, also
+  // where it is handicapped by 1 % for a policy that decides when tasks complete.
   std::vector<Plan> seen;
   const auto evaluate = [&seen](std::span<const Plan> plans) {
     std::vector<Seconds> steps;
     for (const auto& plan : plans) {
       seen.push_back(plan);
-      steps.push_back({1000.0 - static_cast<double>(seen.size())});
+      steps.push_back({1000.0 * std::pow(0.98, seen.size())});
     }
     return steps;
   };
@@ -51,11 +53,41 @@ TEST_CASE("the planner takes the plan that is evaluated fastest", "[scheduler][u
   REQUIRE(result.fits);
   REQUIRE(seen.size() > 1);
   CHECK(result.evaluated == seen.size());
-  CHECK(result.step.value == Approx(1000.0 - static_cast<double>(seen.size())));
+  CHECK(result.step.value == Approx(1000.0 * std::pow(0.98, seen.size())));
   CHECK(result.plan.strategy.micro_batch == seen.back().strategy.micro_batch);
   REQUIRE(result.runner_up_step.has_value());
   CHECK(result.runner_up_step->value > result.step.value);
   CHECK_FALSE(result.plan.reasons.empty());
+}
+
+TEST_CASE("a plan that only another policy makes fast competes with those that are fast without",
+          "[scheduler][unit]") {
+  const auto machine = roomy_machine();
+  const auto workload = small_workload(4, true);
+  const auto profile = exact_profile();
+  // In the plan's order a micro-batch of 1 is the fastest. Another policy gains it half a percent,
+  // which is too little, and halves the step with a micro-batch of 2.
+  const auto evaluate = [](std::span<const Plan> plans) {
+    std::vector<Seconds> steps;
+    for (const auto& plan : plans) {
+      const auto micro_batch = plan.strategy.micro_batch;
+      const bool planned = plan.strategy.policy == PolicyKind::planned;
+      const double gain = planned ? 0.0 : micro_batch == 2 ? 0.5 : 0.005;
+      steps.push_back({(micro_batch == 1 ? 1e9 : 1.1e9) * (1.0 - gain)});
+    }
+    return steps;
+  };
+  StrategyRequest request;
+  request.layers_per_submodel = 1;
+  const auto best = choose_plan({machine, workload, profile, request}, evaluate).plan.strategy;
+  CHECK(best.policy == PolicyKind::resource_aware);
+  CHECK(best.micro_batch == 2);
+  // Room for the gradients of all four blocks.
+  CHECK(best.host_gradient_slots == 4);
+  request.policy = PolicyKind::planned;
+  const auto fixed = choose_plan({machine, workload, profile, request}, evaluate).plan.strategy;
+  CHECK(fixed.policy == PolicyKind::planned);
+  CHECK(fixed.micro_batch == 1);
 }
 
 TEST_CASE("knobs fixed by the user stay fixed", "[scheduler][unit]") {
