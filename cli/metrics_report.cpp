@@ -58,7 +58,7 @@ std::string link_table(const Metrics& metrics) {
   constexpr std::size_t kShown = 8;
   std::vector<scheduler::LinkUse> links;
   for (const auto& link : metrics.links) {
-    if (link.bytes > 0.0) links.push_back(link);
+    if (link.utilisation > 0.0) links.push_back(link);
   }
   std::ranges::stable_sort(links, std::ranges::greater(), &scheduler::LinkUse::utilisation);
   if (links.size() > kShown) links.resize(kShown);

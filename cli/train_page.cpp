@@ -55,7 +55,7 @@ report::ChartSection loss_chart(const json& summary) {
                                  "Nats a token; the dashed line is what knowing only the "
                                  "tokens' frequencies would give.",
                              .kind = report::ChartKind::lines,
-                             .x = {"step", Format::plain},
+                             .x = {"step", Format::count},
                              .y = {"loss", Format::plain},
                              .series = {{"loss", {}}}};
   const auto first = summary.value("resumed_from", 0.0) + 1.0;

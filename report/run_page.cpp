@@ -139,7 +139,7 @@ TableSection link_table(const platform::Machine& machine, const Metrics& metrics
                      .half = true};
   std::vector<std::size_t> order;
   for (std::size_t link = 0; link < metrics.links.size(); ++link) {
-    if (metrics.links[link].bytes > 0.0) order.push_back(link);
+    if (metrics.links[link].utilisation > 0.0) order.push_back(link);
   }
   std::ranges::stable_sort(order, std::ranges::greater(), [&metrics](std::size_t link) {
     return metrics.links[link].utilisation;

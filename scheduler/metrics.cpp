@@ -144,7 +144,8 @@ Metrics measure_pace(const Machine& machine, const StepWork& work, const TaskGra
   for (std::size_t link = 0; link < loads.size(); ++link) {
     const auto& info = machine.links[link];
     const double per_step = loads[link] / static_cast<double>(graph.steps);
-    metrics.links.push_back({info.name, per_step, per_step / (info.capacity.value.value * step_s)});
+    const double most = info.capacity.value.value * step_s;
+    metrics.links.push_back({info.name, per_step, info.caps_each_flow ? 0.0 : per_step / most});
   }
   return metrics;
 }

@@ -41,8 +41,8 @@ struct EngineUse {
 };
 struct LinkUse {
   std::string link;
-  double bytes = 0.0;  // per step; core-nanoseconds on a link of cores
-  double utilisation = 0.0;
+  double bytes = 0.0;        // per step; core-nanoseconds on a link of cores
+  double utilisation = 0.0;  // 0 where the link caps each flow by itself: no flows share it
 };
 struct PoolUse {
   std::string pool;

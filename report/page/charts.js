@@ -25,6 +25,7 @@
       ticks: {
         maxRotation: 0,
         autoSkipPadding: 14,
+        precision: axis.format === "count" ? 0 : undefined,
         callback: (value, index, ticks) =>
           axis.logarithmic && !logarithmicTick(value, ticks) ? "" : text(value, axis.format),
       },

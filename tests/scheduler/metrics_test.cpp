@@ -111,6 +111,9 @@ TEST_CASE("metrics describe the steady state", "[scheduler][unit]") {
   CHECK(metrics.links[0].bytes == Approx(30.0));  // lane0
   CHECK(metrics.links[2].bytes == Approx(60.0));  // down
   CHECK(metrics.links[2].utilisation == Approx(60.0 / (10 * 33.0)));
+  // What caps each flow by itself is never full.
+  run.plan.machine.links[2].caps_each_flow = true;
+  CHECK(measure(run.plan, run.graph, run.costs, trace).links[2].utilisation == 0.0);
   CHECK(metrics.links[3].bytes == Approx(0.0));  // up
 
   REQUIRE(metrics.memory.size() == 3);
