@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "scheduler/plan_candidates.h"
 #include "scheduler/plan_estimate.h"
 #include "scheduler/plan_moves.h"
 #include "scheduler/plan_reasons.h"
@@ -20,9 +21,12 @@ namespace {
 
 using platform::Seconds;
 
-// Changes that gain a smaller part of the step than this are not worth another round; with a policy
-// that decides when tasks complete, simulations take longer and know its cost less well.
-constexpr double kLeastGain = 1e-6, kLeastGainOfPolicy = 1e-3;
+// Changes that gain a smaller part of the step than this are not worth another round.
+constexpr double kLeastGain = 1e-6;
+// With a policy that decides when tasks complete, simulations take longer: once this part of the
+// effort is spent, the first move that gains is taken, if it gains as much as this.
+constexpr std::int64_t kUnhurriedPart = 4;
+constexpr double kLeastGainInHurry = 1e-3;
 // Plans evaluated together; the same everywhere, so that the answer does not depend on the cores.
 constexpr std::size_t kAtOnce = 8;
 // A policy that decides when tasks complete costs a round trip between device and host for each,
@@ -41,20 +45,20 @@ bool decides_late(const Plan& plan) { return plan.strategy.policy != PolicyKind:
 class Search {
  public:
   Search(const PlanningInput& input, const Evaluate& evaluate, const SearchEffort& effort)
-      : input_(input), evaluate_(evaluate), effort_(effort) {}
+      : input_(input),
+        evaluate_(evaluate),
+        effort_(effort),
+        late_policy_(input.request.policy.value_or(PolicyKind::resource_aware)),
+        candidates_(input, first_policy(input)) {}
 
   PlanningResult run() {
-    enumerate();
     std::vector<std::size_t> ranking;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       if (candidates_[i].fits) ranking.push_back(i);
     }
     if (ranking.empty()) return nothing_fits();
-    for (const auto i : ranking) {
-      candidates_[i].bound = estimated_bound(candidates_[i].plan, input_.profile).seconds;
-    }
     std::ranges::stable_sort(ranking, {},
-                             [this](std::size_t i) { return candidates_[i].bound->value; });
+                             [this](std::size_t i) { return candidates_.bound_of(i).value; });
     const auto chosen = finalists(ranking);
     evaluate(chosen);
     // Which knobs matter depends on the policy: either kind has its own best, and what is best for
@@ -62,95 +66,18 @@ class Search {
     try_late(chosen);
     const bool leads_late = is_late(fastest());
     for (const bool late : {leads_late, !leads_late}) improve(late);
-    const bool won_late = is_late(fastest());
-    won_late ? try_early(fastest()) : try_late({fastest()});
-    improve(!won_late);
+    if (const auto early = fastest_of(false)) try_late({*early});
+    if (is_late(fastest())) try_early(fastest());
+    improve(true);
     return best();
   }
 
  private:
-  // Its place among the candidates, the old one if it is among them already.
-  std::size_t add(Plan plan, bool fits) {
-    const auto [known, fresh] = places_.try_emplace(key_of(plan.strategy), candidates_.size());
-    if (fresh) {
-      Candidate candidate;
-      candidate.plan = std::move(plan);
-      candidate.fits = fits;
-      candidates_.push_back(std::move(candidate));
-    }
-    return known->second;
-  }
-
-  void enumerate() {
-    const auto knobs = open_knobs(input_);
-    Strategy strategy = starting_strategy(input_);
-    bool any_fits = false;
-    for (const auto ways : knobs.ways) {
-      if (any_fits && ways > 1 && !few_samples(input_)) break;
-      strategy.tensor_ways = ways;
-      for (const auto micro_batch : open_micro_batches(input_, ways)) {
-        strategy.micro_batch = micro_batch;
-        any_fits = enumerate_shares(knobs, strategy) || any_fits;
-      }
-    }
-  }
-
-  // Those that end together, and nearly even ones, which may fit where the others don't.
-  bool enumerate_shares(const OpenKnobs& knobs, Strategy strategy) {
-    strategy.layers_per_submodel = knobs.packs.front();
-    const auto best = best_shares(input_, strategy);
-    strategy.shares = best;
-    bool any_fits = enumerate_places(knobs, strategy);
-    strategy.shares = plain_shares(input_, strategy);
-    if (strategy.shares != best) any_fits = enumerate_places(knobs, strategy) || any_fits;
-    return any_fits;
-  }
-
-  bool enumerate_places(const OpenKnobs& knobs, Strategy strategy) {
-    bool any_fits = false;
-    for (const auto place : knobs.places) {
-      strategy.activations = place;
-      std::optional<std::int64_t> finer;  // the pack before, where it did not fit
-      for (const auto pack : knobs.packs) {
-        strategy.layers_per_submodel = pack;
-        const auto fitting = add_fitting(strategy);
-        if (!fitting) add(least_plan(input_, strategy), false);
-        if (fitting && finer) add_mixture(*fitting, *finer);
-        finer = fitting ? std::nullopt : std::optional(pack);
-        any_fits = any_fits || fitting;
-      }
-    }
-    return any_fits;
-  }
-
-  // Packs of two sizes where the larger one fits and the smaller one does not: smaller packs
-  // recompute less and can be placed one by one.
-  void add_mixture(Strategy strategy, std::int64_t finer) {
-    const auto cuts = mixed_cuts(input_, strategy, strategy.layers_per_submodel, finer);
-    if (cuts.empty()) return;
-    strategy.layers_per_submodel = 1;
-    strategy.cuts = cuts;
-    for (auto& plan : fitting_plans(input_, strategy)) add(std::move(plan), true);
-  }
-
-  // Single slots save memory and never time: they are tried where double ones do not fit. The
-  // strategy with the slots that fit.
-  std::optional<Strategy> add_fitting(Strategy strategy) {
-    struct Slots {
-      int weights, gradients, spare_activations;
-    };
-    const auto& request = input_.request;
-    for (const auto& slots : {Slots{2, 2, 2}, {2, 1, 2}, {1, 1, 2}, {1, 1, 1}}) {
-      strategy.weight_slots = request.weight_slots.value_or(slots.weights);
-      strategy.gradient_slots = request.gradient_slots.value_or(slots.gradients);
-      strategy.host_gradient_slots = request.host_gradient_slots.value_or(slots.gradients);
-      strategy.spare_activation_slots =
-          request.spare_activation_slots.value_or(slots.spare_activations);
-      auto plans = fitting_plans(input_, strategy);
-      for (auto& plan : plans) add(std::move(plan), true);
-      if (!plans.empty()) return strategy;
-    }
-    return std::nullopt;
+  // Plans are known by how they do in their own order, which takes least to find out. Several
+  // hosts keep to one policy.
+  static PolicyKind first_policy(const PlanningInput& input) {
+    if (input.machine.hosts == 1) return PolicyKind::planned;
+    return input.request.policy.value_or(PolicyKind::planned);
   }
 
   void evaluate(const std::vector<std::size_t>& which) {
@@ -165,10 +92,17 @@ class Search {
     }
   }
 
+  // Of those that may be the answer; of the others where there is none of these yet.
   std::size_t fastest() const {
     const auto early = fastest_of(false), late = fastest_of(true);
     if (!early || !late) return early ? *early : *late;
-    return merit(*late) < merit(*early) ? *late : *early;
+    const bool free = !input_.request.policy;
+    return !free || merit(*late) < merit(*early) ? *late : *early;
+  }
+
+  bool may_be_answer(std::size_t i) const {
+    const auto& policy = input_.request.policy;
+    return candidates_[i].step && (!policy || candidates_[i].plan.strategy.policy == *policy);
   }
 
   std::optional<std::size_t> fastest_of(bool late) const {
@@ -184,7 +118,8 @@ class Search {
 
   // The step that a candidate is judged by.
   Seconds merit(std::size_t i) const {
-    return *candidates_[i].step * (is_late(i) ? 1.0 + kGainOfPolicy : 1.0);
+    const bool handicapped = is_late(i) && !input_.request.policy;
+    return *candidates_[i].step * (handicapped ? 1.0 + kGainOfPolicy : 1.0);
   }
 
   // By bound, but no more than two that differ only in packs and in what lies where: bounds leave
@@ -204,21 +139,11 @@ class Search {
 
   // Takes a strategy if it fits and was not evaluated yet; whether it fits.
   bool consider(const Strategy& strategy, std::vector<std::size_t>& moves) {
-    const auto known = places_.find(key_of(strategy));
-    std::size_t place = 0;
-    if (known != places_.end()) {
-      place = known->second;
-    } else {
-      Plan plan = make_plan(input_.machine, input_.workload, strategy);
-      const bool fits = plan.memory.fits();
-      place = add(std::move(plan), fits);
-    }
-    auto& candidate = candidates_[place];
+    const std::size_t place = candidates_.place_of(strategy);
+    const Candidate& candidate = candidates_[place];
     if (!candidate.fits) return false;
     if (candidate.step || std::ranges::count(moves, place) > 0) return true;
-    if (!candidate.bound) {
-      candidate.bound = estimated_bound(candidate.plan, input_.profile).seconds;
-    }
+    candidates_.bound_of(place);
     moves.push_back(place);
     return true;
   }
@@ -247,12 +172,13 @@ class Search {
     if (!from) return false;
     const Seconds before = merit(*from);
     const Strategy strategy = candidates_[*from].plan.strategy;
-    const double kept = 1.0 - (late ? kLeastGainOfPolicy : kLeastGain);
+    const bool hurries = late && tasks_ > effort_.tasks / kUnhurriedPart;
+    const double kept = 1.0 - (hurries ? kLeastGainInHurry : kLeastGain);
     const auto gains = [&] { return merit(*fastest_of(late)) < before * kept; };
-    const bool close = late || *candidates_[*from].bound > before * kCloseToBound;
+    const bool close = hurries || *candidates_[*from].bound > before * kCloseToBound;
     const auto moves = moves_from(strategy);
     for (std::size_t next = 0; next < moves.size() && tasks_ < effort_.tasks;) {
-      const Seconds goal = merit(fastest()) * kept;
+      const Seconds goal = std::min(merit(fastest()), merit(*fastest_of(late))) * kept;
       std::vector<std::size_t> batch;
       for (; next < moves.size() && batch.size() < kAtOnce; ++next) {
         // What can't beat the best even at its bound need not be run, nor what comes after it.
@@ -271,13 +197,12 @@ class Search {
   // Plans under a policy that puts urgent updates first, with more room for gradients that wait:
   // without it there is nothing to choose from. Several hosts keep to the plan's order.
   void try_late(const std::vector<std::size_t>& which) {
-    const auto policy = input_.request.policy.value_or(PolicyKind::resource_aware);
-    if (policy == PolicyKind::planned || input_.machine.hosts > 1) return;
+    if (late_policy_ == PolicyKind::planned || input_.machine.hosts > 1) return;
     std::vector<std::size_t> late;
     for (const auto i : which) {
       if (!may_win_late(i)) continue;
       Strategy strategy = candidates_[i].plan.strategy;
-      strategy.policy = policy;
+      strategy.policy = late_policy_;
       const auto least = strategy.host_gradient_slots;
       if (!input_.request.host_gradient_slots) {
         const auto all = static_cast<int>(block_submodels(input_, strategy));
@@ -301,11 +226,15 @@ class Search {
   }
 
   bool may_win_late(std::size_t i) const {
-    return *candidates_[i].bound * (1.0 + kGainOfPolicy) < merit(fastest());
+    const bool any = fastest_of(true).has_value() || !input_.request.policy;
+    return !any || *candidates_[i].bound * (1.0 + kGainOfPolicy) < merit(fastest());
   }
 
   PlanningResult best() {
     const std::size_t chosen = fastest();
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      if (!may_be_answer(i)) candidates_[i].step.reset();
+    }
     PlanningResult result;
     result.fits = true;
     result.step = *candidates_[chosen].step;
@@ -319,18 +248,21 @@ class Search {
       result.runner_up = candidates_[*second].plan;
       result.runner_up_step = candidates_[*second].step;
     }
-    auto reasons = explain_choice(input_, candidates_, chosen);
+    auto reasons = explain_choice(input_, candidates_.all(), chosen);
     result.plan = std::move(candidates_[chosen].plan);
     result.plan.reasons = std::move(reasons);
     return result;
   }
 
   PlanningResult nothing_fits() {
-    const auto least = std::ranges::min_element(
-        candidates_, {}, [](const Candidate& c) { return shortfall_of(c.plan).worst().value; });
+    const auto least = std::ranges::min_element(candidates_.all(), {}, [](const Candidate& c) {
+      return shortfall_of(c.plan).worst().value;
+    });
     PlanningResult result;
     const std::size_t tried = candidates_.size();
-    result.plan = std::move(least->plan);
+    Strategy strategy = least->plan.strategy;
+    strategy.policy = input_.request.policy.value_or(strategy.policy);
+    result.plan = make_plan(input_.machine, input_.workload, strategy);
     result.plan.reasons.push_back(fmt::format(
         "none of {} combinations of micro-batch, cuts and places fits, with single slots and as "
         "much state on the GPUs as they hold; this one lacks least",
@@ -341,8 +273,8 @@ class Search {
   const PlanningInput& input_;
   const Evaluate& evaluate_;
   const SearchEffort& effort_;
-  std::vector<Candidate> candidates_;
-  std::map<std::string, std::size_t> places_;  // of candidates, by key_of
+  PolicyKind late_policy_;
+  Candidates candidates_;
   std::size_t evaluated_ = 0;
   std::int64_t tasks_ = 0;  // of one step of all plans evaluated
   int rounds_ = 0;          // of improvement
