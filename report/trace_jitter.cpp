@@ -1,13 +1,13 @@
 #include "report/trace_jitter.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "platform/error.h"
 #include "report/repeated_tasks.h"
+#include "scheduler/random_draw.h"
 #include "scheduler/trace.h"
 
 namespace offstage::report {
@@ -24,10 +24,8 @@ std::vector<double> quantiles_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   std::vector<double> quantiles;
   for (std::size_t i = 0; i < kQuantiles; ++i) {
-    const double place = static_cast<double>(i * (values.size() - 1)) / (kQuantiles - 1);
-    const auto below = static_cast<std::size_t>(place);
-    const std::size_t above = std::min(below + 1, values.size() - 1);
-    quantiles.push_back(std::lerp(values[below], values[above], place - std::floor(place)));
+    const double part = static_cast<double>(i) / (kQuantiles - 1);
+    quantiles.push_back(scheduler::quantile_at(values, part));
   }
   return quantiles;
 }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "platform/error.h"
+#include "scheduler/random_draw.h"
 
 namespace offstage::scheduler {
 
@@ -24,28 +25,6 @@ constexpr double kLargestFactor = 1e3, kSmallestFactor = 1e-3;
 // Of a distribution given by its variation: the outermost ones are at 0.5 and 99.5 percent, since a
 // log-normal distribution has no largest value.
 constexpr int kQuantiles = 101;
-
-// A number in [0, 1) that depends on both, with no pattern between neighbours.
-// Source: splitmix64, Steele, Lea, Flood, OOPSLA 2014, figure 17.
-double uniform(std::uint64_t seed, std::uint64_t counter) {
-  std::uint64_t z = (seed ^ 0x9e3779b97f4a7c15ULL) + counter * 0x9e3779b97f4a7c15ULL;
-  const auto mix = [&z] {
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    z ^= z >> 31;
-  };
-  mix();
-  z += seed * 0x9e3779b97f4a7c15ULL;
-  mix();
-  return static_cast<double>(z >> 11) * 0x1p-53;
-}
-
-double at(const Quantiles& quantiles, double part) {
-  const double place = part * static_cast<double>(quantiles.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, quantiles.size() - 1);
-  return std::lerp(quantiles[below], quantiles[above], place - std::floor(place));
-}
 
 Quantiles read_spread(const Node& node) {
   if (!node.is_map()) return lognormal_quantiles(node.number(0.0, kLargestVariation));
@@ -167,7 +146,8 @@ std::vector<TaskCost> disturbed_costs(const std::vector<TaskCost>& costs, const 
   };
   for (TaskId task = 0; task < graph.size(); ++task) {
     const auto& quantiles = disturbances.jitter[static_cast<std::size_t>(graph.tasks[task].kind)];
-    if (!quantiles.empty()) slow_down(task, at(quantiles, uniform(disturbances.seed, task)));
+    if (!quantiles.empty())
+      slow_down(task, quantile_at(quantiles, uniform_draw(disturbances.seed, task)));
     const std::int64_t step = graph.tasks[task].step + 1;
     for (const SlowGpu& slow : disturbances.slow_gpus) {
       if (!slow.steps.contains(step)) continue;
