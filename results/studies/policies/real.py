@@ -68,7 +68,7 @@ def config(rate, share, batch, policy, data):
 
 
 def ask(*command):
-    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     return json.loads(answer.stdout)
 
 
@@ -77,7 +77,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, open(HERE / "real.csv", "w", newline="") as out:
         rows = csv.writer(out, lineterminator="\n")
         rows.writerow(["copy_bytes_per_s", "share", "global_batch", "policy", "simulated_s", "measured_s"])
-        data = pathlib.Path(folder) / "data.bin"
+        data = pathlib.Path(folder) / "data.txt"  # read as bytes
         data.write_bytes(random.Random(1).randbytes(1 << 20))
         for rate, share, batch in CASES:
             for policy in POLICIES:
