@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that must hold before a change goes in: format, all tests optimised, and the tests that
+# Everything that must hold before a change goes in: format, all tests optimised, and most tests that
 # need no LibTorch once more under the sanitizers. The last line is ctest's own summary. Lint, which
 # takes longer than all of these together, is scripts/lint.sh, by hand.
 set -euo pipefail
@@ -16,7 +16,8 @@ git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format --dry-run --Werro
 say "build and test with sanitizers, without LibTorch (build/sanitize)"
 cmake --preset dev -B build/sanitize -DOFFSTAGE_EXEC=OFF > /dev/null
 cmake --build build/sanitize --parallel "$(nproc)"
-ctest --test-dir build/sanitize --output-on-failure --no-tests=error --parallel "$(nproc)" --no-label-summary
+# Searches that take minutes under the sanitizers run optimised, below.
+ctest --test-dir build/sanitize --output-on-failure --no-tests=error --parallel "$(nproc)" --no-label-summary -LE slow
 
 say "build (build/release)"
 scripts/build.sh release

@@ -9,7 +9,7 @@
 using namespace offstage::tests;
 
 TEST_CASE("every example can be planned or studied, with the files it names beside it",
-          "[cli][sim]") {
+          "[cli][sim][slow]") {
   namespace fs = std::filesystem;
   // Tests run in tests/.
   const Workspace workspace;

@@ -25,7 +25,8 @@ json explain(const Workspace& workspace) {
 
 }  // namespace
 
-TEST_CASE("plan --explain says what each resource needs and where time is lost", "[cli][sim]") {
+TEST_CASE("plan --explain says what each resource needs and where time is lost",
+          "[cli][sim][slow]") {
   const Workspace workspace;
   write_small_config(workspace);
   const json plan = explain(workspace);
@@ -73,7 +74,7 @@ TEST_CASE("the estimators of others answer beside the plan, also when it does no
   CHECK(estimators[1]["fits"] == false);
 }
 
-TEST_CASE("plan --explain says what exact clipping costs", "[cli][sim]") {
+TEST_CASE("plan --explain says what exact clipping costs", "[cli][sim][slow]") {
   const Workspace workspace;
   workspace.write("run.yaml",
                   "platform: dgx-a100-40\n"
