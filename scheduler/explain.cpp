@@ -109,6 +109,9 @@ std::vector<NumaShare> numa_shares(const Plan& plan) {
   return shares;
 }
 
+// An outlook is worth a part of the search that a plan to be run is.
+constexpr SearchEffort kOutlook{.finalists = 4, .tasks = SearchEffort{}.tasks / 4};
+
 std::vector<BatchOutlook> larger_batches(const PlanningInput& input, const Evaluate& evaluate,
                                          double target, int doublings) {
   std::vector<BatchOutlook> outlook;
@@ -123,7 +126,7 @@ std::vector<BatchOutlook> larger_batches(const PlanningInput& input, const Evalu
                                      .workload = workload,
                                      .profile = input.profile,
                                      .request = request},
-                                    evaluate);
+                                    evaluate, kOutlook);
     if (!result.fits) break;
     // The search reads long steps off a line through shorter ones; what is told is evaluated. After
     // a simulation's last step nothing comes that its updates could disturb, so that it may end
