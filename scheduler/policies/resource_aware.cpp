@@ -58,7 +58,7 @@ constexpr double kSpread = 0.2;
 
 // Graphs so small are searched for a while; larger ones would not come far.
 constexpr std::size_t kSmallGraph = 300;
-constexpr std::int64_t kSearchNodes = 5000;
+constexpr std::int64_t kSearchNodes = 500;
 
 // In whole parts of the longest time: sums are exact then, and what is equal stays equal whatever
 // the unit or the order of adding up. Without it, rounding errors would choose among equal tasks.
