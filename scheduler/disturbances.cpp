@@ -146,8 +146,9 @@ std::vector<TaskCost> disturbed_costs(const std::vector<TaskCost>& costs, const 
   };
   for (TaskId task = 0; task < graph.size(); ++task) {
     const auto& quantiles = disturbances.jitter[static_cast<std::size_t>(graph.tasks[task].kind)];
-    if (!quantiles.empty())
+    if (!quantiles.empty()) {
       slow_down(task, quantile_at(quantiles, uniform_draw(disturbances.seed, task)));
+    }
     const std::int64_t step = graph.tasks[task].step + 1;
     for (const SlowGpu& slow : disturbances.slow_gpus) {
       if (!slow.steps.contains(step)) continue;

@@ -14,7 +14,6 @@
 #include "scheduler/plan_reasons.h"
 #include "scheduler/plan_space.h"
 #include "scheduler/shares.h"
-#include "scheduler/strategy_knobs.h"
 
 namespace offstage::scheduler {
 namespace {

@@ -148,4 +148,21 @@ std::vector<Repeated> repeated_rows(const StudyAnswer& answer) {
   return groups;
 }
 
+SpeedLines speed_lines(const StudyAnswer& answer, std::size_t key) {
+  SpeedLines speeds;
+  double least = 0.0, most = 0.0;
+  for (const Repeated& group : repeated_rows(answer)) {
+    if (!group.median_tokens_per_s) continue;
+    const double x = answer.study.values(group.first->row)[key].get<double>();
+    least = least == 0.0 ? x : std::min(least, x);
+    most = std::max(most, x);
+    const std::string name = values_text(answer.study, group.first->row, key);
+    auto line = std::ranges::find(speeds.lines, name, &SpeedLine::name);
+    if (line == speeds.lines.end()) line = speeds.lines.insert(line, {name, {}});
+    line->points.emplace_back(x, *group.median_tokens_per_s);
+  }
+  speeds.is_wide = least > 0.0 && most / least >= 8.0;
+  return speeds;
+}
+
 }  // namespace offstage::cli

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -58,6 +59,18 @@ std::optional<std::size_t> numeric_key(const StudySpec& study);
 // The row's values but for the key at one position: "planned, dgx-a100-40".
 std::string values_text(const StudySpec& study, const StudyRow& row,
                         std::optional<std::size_t> without);
+
+// Tokens a second over the numbers of the key at one position, of the rows that ran: a line for
+// each combination of the other keys, named by values_text.
+struct SpeedLine {
+  std::string name;
+  std::vector<std::pair<double, double>> points;
+};
+struct SpeedLines {
+  std::vector<SpeedLine> lines;
+  bool is_wide = false;  // numbers that double, which lie evenly on a logarithmic axis
+};
+SpeedLines speed_lines(const StudyAnswer& answer, std::size_t key);
 
 // A value as tables and pictures show it.
 std::string shown_text(const nlohmann::json& value);

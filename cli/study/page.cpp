@@ -23,6 +23,8 @@ using report::TableSection;
 
 constexpr std::size_t kMostSeries = 24;
 constexpr std::size_t kMostBars = 60;
+// The name of what has no other keys to tell it from others.
+constexpr const char* kNothingElse = "all";
 
 double number(std::size_t value) { return static_cast<double>(value); }
 
@@ -35,30 +37,25 @@ Cell cell_of(const json& value) {
 std::string label_of(const StudySpec& study, const StudyRow& row,
                      std::optional<std::size_t> without) {
   const std::string label = values_text(study, row, without);
-  return label.empty() ? "all" : label;
+  return label.empty() ? kNothingElse : label;
 }
 
-ChartSection speed_lines(const StudyAnswer& answer, std::size_t key) {
+ChartSection speed_chart(const StudyAnswer& answer, std::size_t key) {
   ChartSection chart{.title = "Speed",
                      .kind = ChartKind::lines,
                      .x = {answer.study.names()[key], Format::plain},
                      .y = {"tokens per second", Format::count}};
-  double least = 0.0, most = 0.0;
-  for (const Repeated& group : repeated_rows(answer)) {
-    if (!group.median_tokens_per_s) continue;
-    const double x = answer.study.values(group.first->row)[key].get<double>();
-    least = least == 0.0 ? x : std::min(least, x);
-    most = std::max(most, x);
-    const std::string label = label_of(answer.study, group.first->row, key);
-    auto found = std::ranges::find(chart.series, label, &report::Series::name);
-    if (found == chart.series.end()) found = chart.series.insert(found, report::Series{label});
-    found->points.push_back({x, *group.median_tokens_per_s, label});
+  const SpeedLines speeds = speed_lines(answer, key);
+  for (const SpeedLine& line : speeds.lines) {
+    report::Series series{line.name.empty() ? kNothingElse : line.name.c_str()};
+    for (const auto& [x, y] : line.points) series.points.push_back({x, y, series.name});
+    chart.series.push_back(std::move(series));
   }
   if (chart.series.size() > kMostSeries) {
     chart.text = fmt::format("The first {} of {} combinations.", kMostSeries, chart.series.size());
     chart.series.resize(kMostSeries);
   }
-  chart.x.logarithmic = least > 0.0 && most / least >= 8.0;
+  chart.x.logarithmic = speeds.is_wide;
   return chart;
 }
 
@@ -164,7 +161,7 @@ report::Page study_page(const StudyAnswer& answer) {
   }
   if (answer.count("ok") > 0) {
     const auto key = numeric_key(answer.study);
-    page.sections.emplace_back(key ? speed_lines(answer, *key) : speed_bars(answer));
+    page.sections.emplace_back(key ? speed_chart(answer, *key) : speed_bars(answer));
   }
   std::size_t position = 0;
   for (const Axis& axis : answer.study.axes) {

@@ -20,39 +20,27 @@ using nlohmann::json;
 constexpr std::size_t kMostLines = 16;
 constexpr std::size_t kMostBars = 40;
 
-std::string label_of(const StudySpec& study, const StudyRow& row,
-                     std::optional<std::size_t> without) {
+std::string shortened(const std::string& label) {
   constexpr std::size_t kLongest = 60;
-  return values_text(study, row, without).substr(0, kLongest);
+  return label.substr(0, kLongest);
 }
 
 SvgPicture lines(const StudyAnswer& answer, std::size_t key) {
-  std::vector<std::pair<std::string, std::string>> series;  // label and points, in order
-  double least = 0.0, most = 0.0;
-  for (const Repeated& group : repeated_rows(answer)) {
-    if (!group.median_tokens_per_s) continue;
-    const double x = answer.study.values(group.first->row)[key].get<double>();
-    least = least == 0.0 ? x : std::min(least, x);
-    most = std::max(most, x);
-    const std::string label = label_of(answer.study, group.first->row, key);
-    auto found = std::ranges::find(series, label, &std::pair<std::string, std::string>::first);
-    if (found == series.end()) found = series.insert(series.end(), {label, ""});
-    found->second += fmt::format("{} {}\n", x, *group.median_tokens_per_s);
-  }
-  series.resize(std::min(series.size(), kMostLines));
+  const SpeedLines speeds = speed_lines(answer, key);
   SvgPicture picture{.width = 900, .height = 480};
   std::string curves;
-  for (std::size_t i = 0; i < series.size(); ++i) {
-    picture.data += fmt::format("$data{} << EOD\n{}EOD\n", i, series[i].second);
+  for (std::size_t i = 0; i < std::min(speeds.lines.size(), kMostLines); ++i) {
+    std::string points;
+    for (const auto& [x, y] : speeds.lines[i].points) points += fmt::format("{} {}\n", x, y);
+    picture.data += fmt::format("$data{} << EOD\n{}EOD\n", i, points);
     curves += fmt::format("{}$data{} with linespoints pt 7 lw 2 title {}", i == 0 ? "" : ", ", i,
-                          gnuplot_quoted(series[i].first));
+                          gnuplot_quoted(shortened(speeds.lines[i].name)));
   }
-  // Doubling values lie evenly on a logarithmic axis.
-  const bool is_wide = least > 0.0 && most / least >= 8.0;
   picture.plot = fmt::format(
       "set xlabel {} noenhanced\nset ylabel 'tokens/s'\nset grid\nset yrange [0:*]\n"
       "set key outside right noenhanced\nset format y '%.0s%c'\n{}plot {}\n",
-      gnuplot_quoted(answer.study.names()[key]), is_wide ? "set logscale x 2\n" : "", curves);
+      gnuplot_quoted(answer.study.names()[key]), speeds.is_wide ? "set logscale x 2\n" : "",
+      curves);
   return picture;
 }
 
@@ -62,7 +50,7 @@ SvgPicture bars(const StudyAnswer& answer) {
   std::size_t count = 0;
   for (const Repeated& group : repeated_rows(answer)) {
     if (!group.median_tokens_per_s || count == kMostBars) continue;
-    std::string label = label_of(answer.study, group.first->row, std::nullopt);
+    std::string label = shortened(values_text(answer.study, group.first->row, std::nullopt));
     std::erase(label, '"');
     picture.data += fmt::format("{} \"{}\" {}\n", count++, label, *group.median_tokens_per_s);
   }
